@@ -59,12 +59,13 @@ fn check_minimalloc(bytes: &[u8]) {
 fn check_plan(bytes: &[u8]) {
     let file = b"id,lower,upper,size,may_overwrite\na,0,3,8,\nb,2,4,8,a\nc,1,2,4,\n";
     let trace = read_trace("trace", file, &ReadOptions::default()).expect("valid");
-    let rows = |name: &str, bytes: &[u8]| PlanFile::read(name, bytes, InputLimits::default());
-    let Ok(plan) = rows("input", bytes).and_then(|rows| rows.plan(&trace)) else { return };
+    let rows = |name: &str, bytes: &[u8]| PlanFile::read_rows(name, bytes, InputLimits::default());
+    let Ok(plan) = rows("input", bytes).and_then(|rows| rows.plan_for(&trace)) else { return };
     if plan.offsets.len() == trace.instance.len() {
         let written = write_plan(&trace, &plan);
-        let mut again =
-            rows("again", &written).and_then(|rows| rows.plan(&trace)).expect("what is written can be read");
+        let mut again = rows("again", &written)
+            .and_then(|rows| rows.plan_for(&trace))
+            .expect("what is written can be read");
         again.in_place.sort_unstable();
         assert_eq!(again.offsets, plan.offsets);
     }
@@ -93,8 +94,8 @@ fn check_import(format: &str, bytes: &[u8]) {
         assert_eq!(again.instance, part.trace.instance);
         let Some(framework) = part.framework else { continue };
         let load = part.trace.instance.load().bytes.get();
-        if let Some(waste) = Waste::of(&part.trace, &framework) {
-            let parts = waste.parts(load);
+        if let Some(waste) = Waste::from_framework(&part.trace, &framework) {
+            let parts = waste.parts_at(load);
             assert_eq!(
                 parts.iter().map(|part| part.1).sum::<i128>(),
                 i128::from(waste.reserved) - i128::from(load)

@@ -1,7 +1,7 @@
 // What holds for any file of a training net or of a schedule. The fuzz target `schedule` calls this with what the fuzzer
 // finds, and the tests of `planlab-graph` with the seeds in `corpus/schedule`.
 
-use planlab_graph::{Machine, Schedule, SchedulingProblem, simulate, validate};
+use planlab_graph::{Machine, Schedule, SchedulingProblem, simulate_schedule, validate_schedule};
 
 /// The net whose schedules are among the seeds.
 const NET: &str = include_str!("corpus/schedule/net");
@@ -22,10 +22,10 @@ pub(crate) fn check_schedule(bytes: &[u8]) {
     let written = schedule.write_jsonl();
     let again = Schedule::read_jsonl("again", &written).expect("what is written can be read");
     assert_eq!(again, schedule, "{written}");
-    let timeline = simulate(&schedule, None);
-    assert_eq!(simulate(&again, None), timeline);
+    let timeline = simulate_schedule(&schedule, None);
+    assert_eq!(simulate_schedule(&again, None), timeline);
     let problem = SchedulingProblem::read_jsonl("net", NET, machine()).expect("the seed is good");
-    if let Ok(audited) = validate(&problem, &schedule, Some(problem.capacity)) {
+    if let Ok(audited) = validate_schedule(&problem, &schedule, Some(problem.capacity)) {
         let timeline = timeline.expect("what is valid runs");
         assert!(audited.height >= timeline.peak && audited.height <= problem.capacity, "{written}");
     }

@@ -25,8 +25,8 @@ fn assign_offsets(values: &[Value], capacity: u64) -> Result<(u64, Vec<u64>), Bo
     let align: Vec<u64> = values.iter().map(|value| value.alignment).collect();
     let columns =
         Columns { lower: &lower, upper: &upper, size: &size, align: Some(&align), ..Columns::default() };
-    let instance = columns.instance()?;
-    let planner = planlab_solvers::planner("portfolio").ok_or("the registry has no portfolio")?;
+    let instance = columns.build_instance()?;
+    let planner = planlab_solvers::find_planner("portfolio").ok_or("the registry has no portfolio")?;
     let budget = Budget {
         wall: Some(Duration::from_secs(60)),
         target: (capacity > 0).then(|| Bytes::new(capacity)),

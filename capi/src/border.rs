@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use planlab_dsa::{Columns, Offset};
 
-use crate::question::{Answer, Question};
+use crate::question::{PlanAnswer, Question};
 use crate::types::{
     PLANLAB_ABI_VERSION, PLANLAB_MESSAGE_SIZE, planlab_options, planlab_result, planlab_status,
 };
@@ -62,13 +62,14 @@ pub unsafe extern "C" fn planlab_plan(
     let call = Call { count, lower, upper, sizes, options, offsets };
     // SAFETY: the caller's promise.
     let planned = catch_unwind(AssertUnwindSafe(|| unsafe { call.answer() }));
-    let answer = planned
-        .unwrap_or_else(|_| Answer::refusal(planlab_status::PLANLAB_ERROR_FAILED, "the planner panicked"));
+    let answer = planned.unwrap_or_else(|_| {
+        PlanAnswer::without_plan(planlab_status::PLANLAB_ERROR_FAILED, "the planner panicked")
+    });
     // SAFETY: `answer` checked the pointer, and the caller promises that it holds `count` numbers.
     unsafe { write_offsets(&answer.offsets, offsets) };
     if let Some(size) = size {
         // SAFETY: it is neither null nor misaligned, and its size is not smaller than what is written.
-        unsafe { result.write(told(&answer, size, begin)) };
+        unsafe { result.write(fill_result(&answer, size, begin)) };
     }
     answer.status
 }
@@ -87,50 +88,50 @@ impl Call {
     /// # Safety
     ///
     /// Each pointer that is not null points to what `planlab_plan` asks for.
-    unsafe fn answer(&self) -> Answer {
+    unsafe fn answer(&self) -> PlanAnswer {
         // SAFETY: the caller's promise.
-        unsafe { self.ask() }.unwrap_or_else(|refusal| refusal)
+        unsafe { self.ask_planner() }.unwrap_or_else(|refusal| refusal)
     }
 
     /// # Safety
     ///
     /// As [`Call::answer`].
-    unsafe fn ask(&self) -> Result<Answer, Answer> {
+    unsafe fn ask_planner(&self) -> Result<PlanAnswer, PlanAnswer> {
         // SAFETY: the caller's promise, here and below.
-        let options = unsafe { options(self.options) }?;
+        let options = unsafe { read_options(self.options) }?;
         let count = self.count;
-        check(self.offsets, count, "offsets")?;
+        check_pointer(self.offsets, count, "offsets")?;
         let columns = Columns {
-            lower: unsafe { column(self.lower, count, "lower") }?,
-            upper: unsafe { column(self.upper, count, "upper") }?,
-            size: unsafe { column(self.sizes, count, "sizes") }?,
-            align: unsafe { optional(options.alignments, count, "options.alignments") }?,
-            pin: unsafe { optional(options.pins, count, "options.pins") }?,
+            lower: unsafe { read_column(self.lower, count, "lower") }?,
+            upper: unsafe { read_column(self.upper, count, "upper") }?,
+            size: unsafe { read_column(self.sizes, count, "sizes") }?,
+            align: unsafe { read_optional(options.alignments, count, "options.alignments") }?,
+            pin: unsafe { read_optional(options.pins, count, "options.pins") }?,
         };
-        let planner = unsafe { text(options.planner) }?;
-        Question { columns, options, planner }.answer()
+        let planner = unsafe { read_text(options.planner) }?;
+        Question { columns, options, planner }.find_answer()
     }
 }
 
-fn refused<T>(status: planlab_status, message: String) -> Result<T, Answer> {
-    Err(Answer::refusal(status, message))
+fn refuse_call<T>(status: planlab_status, message: String) -> Result<T, PlanAnswer> {
+    Err(PlanAnswer::without_plan(status, message))
 }
 
 /// Checks a pointer to `count` values.
-fn check<T>(pointer: *const T, count: usize, name: &str) -> Result<(), Answer> {
+fn check_pointer<T>(pointer: *const T, count: usize, name: &str) -> Result<(), PlanAnswer> {
     if count == 0 {
         return Ok(());
     }
     if u32::try_from(count).is_err() || count.checked_mul(size_of::<T>()).is_none_or(|size| size > MOST_BYTES)
     {
         let message = format!("{count} buffers are more than there can be (4294967295)");
-        return refused(planlab_status::PLANLAB_ERROR_TOO_MANY, message);
+        return refuse_call(planlab_status::PLANLAB_ERROR_TOO_MANY, message);
     }
     if pointer.is_null() {
-        return refused(planlab_status::PLANLAB_ERROR_NULL, format!("{name} is null"));
+        return refuse_call(planlab_status::PLANLAB_ERROR_NULL, format!("{name} is null"));
     }
     if !pointer.is_aligned() {
-        return refused(planlab_status::PLANLAB_ERROR_MISALIGNED, format!("{name} is not aligned"));
+        return refuse_call(planlab_status::PLANLAB_ERROR_MISALIGNED, format!("{name} is not aligned"));
     }
     Ok(())
 }
@@ -141,8 +142,8 @@ const MOST_BYTES: usize = isize::MAX.unsigned_abs();
 /// # Safety
 ///
 /// The pointer is null, misaligned, or points to `count` values that nobody writes to meanwhile.
-unsafe fn column<'c, T>(pointer: *const T, count: usize, name: &str) -> Result<&'c [T], Answer> {
-    check(pointer, count, name)?;
+unsafe fn read_column<'c, T>(pointer: *const T, count: usize, name: &str) -> Result<&'c [T], PlanAnswer> {
+    check_pointer(pointer, count, name)?;
     if count == 0 {
         return Ok(&[]);
     }
@@ -152,13 +153,17 @@ unsafe fn column<'c, T>(pointer: *const T, count: usize, name: &str) -> Result<&
 
 /// # Safety
 ///
-/// As [`column`].
-unsafe fn optional<'c, T>(pointer: *const T, count: usize, name: &str) -> Result<Option<&'c [T]>, Answer> {
+/// As [`read_column`].
+unsafe fn read_optional<'c, T>(
+    pointer: *const T,
+    count: usize,
+    name: &str,
+) -> Result<Option<&'c [T]>, PlanAnswer> {
     if pointer.is_null() {
         return Ok(None);
     }
     // SAFETY: the caller's promise.
-    unsafe { column(pointer, count, name) }.map(Some)
+    unsafe { read_column(pointer, count, name) }.map(Some)
 }
 
 /// The longest key of a planner that is read.
@@ -169,7 +174,7 @@ const LONGEST_KEY: usize = 255;
 /// # Safety
 ///
 /// It is null, or ends with a 0 or has at least [`LONGEST_KEY`] + 1 bytes.
-unsafe fn text<'c>(pointer: *const c_char) -> Result<Option<&'c [u8]>, Answer> {
+unsafe fn read_text<'c>(pointer: *const c_char) -> Result<Option<&'c [u8]>, PlanAnswer> {
     if pointer.is_null() {
         return Ok(None);
     }
@@ -178,7 +183,7 @@ unsafe fn text<'c>(pointer: *const c_char) -> Result<Option<&'c [u8]>, Answer> {
     match (0..=LONGEST_KEY).find(|&at| unsafe { *bytes.add(at) } == 0) {
         // SAFETY: they have been read.
         Some(length) => Ok(Some(unsafe { slice::from_raw_parts(bytes, length) })),
-        None => refused(
+        None => refuse_call(
             planlab_status::PLANLAB_ERROR_PLANNER,
             format!("the planner's key has more than {LONGEST_KEY} bytes"),
         ),
@@ -196,18 +201,18 @@ const MOST_SIZE: usize = 4096;
 /// # Safety
 ///
 /// It is null, misaligned, or points to a struct that begins with its size.
-unsafe fn struct_size<T>(pointer: *const T, name: &str) -> Result<Option<usize>, Answer> {
+unsafe fn struct_size<T>(pointer: *const T, name: &str) -> Result<Option<usize>, PlanAnswer> {
     if pointer.is_null() {
         return Ok(None);
     }
-    check(pointer, 1, name)?;
+    check_pointer(pointer, 1, name)?;
     // SAFETY: the size is the first field.
     let size = unsafe { ptr::read(pointer.cast::<usize>()) };
     if (size_of::<T>()..=MOST_SIZE).contains(&size) {
         return Ok(Some(size));
     }
     let message = format!("{name}.struct_size is {size}; it has to be sizeof(planlab_{name})");
-    refused(planlab_status::PLANLAB_ERROR_STRUCT_SIZE, message)
+    refuse_call(planlab_status::PLANLAB_ERROR_STRUCT_SIZE, message)
 }
 
 /// The options, or the default if they are null. What a later version added has to be 0.
@@ -215,7 +220,7 @@ unsafe fn struct_size<T>(pointer: *const T, name: &str) -> Result<Option<usize>,
 /// # Safety
 ///
 /// As [`struct_size`], and the struct has that size.
-unsafe fn options(pointer: *const planlab_options) -> Result<planlab_options, Answer> {
+unsafe fn read_options(pointer: *const planlab_options) -> Result<planlab_options, PlanAnswer> {
     // SAFETY: the caller's promise.
     let Some(size) = (unsafe { struct_size(pointer, "options") })? else {
         return Ok(planlab_options::default());
@@ -225,7 +230,7 @@ unsafe fn options(pointer: *const planlab_options) -> Result<planlab_options, An
     let later = unsafe { slice::from_raw_parts(pointer.cast::<u8>().add(own), size - own) };
     if later.iter().any(|&byte| byte != 0) {
         let message = "an option is set that this version of the library does not know";
-        return refused(planlab_status::PLANLAB_ERROR_OPTION, message.to_owned());
+        return refuse_call(planlab_status::PLANLAB_ERROR_OPTION, message.to_owned());
     }
     // SAFETY: any bits are numbers and pointers.
     Ok(unsafe { ptr::read(pointer) })
@@ -241,7 +246,7 @@ unsafe fn write_offsets(offsets: &[Offset], to: *mut u64) {
     }
 }
 
-fn told(answer: &Answer, struct_size: usize, begin: Instant) -> planlab_result {
+fn fill_result(answer: &PlanAnswer, struct_size: usize, begin: Instant) -> planlab_result {
     planlab_result {
         struct_size,
         height: answer.height.get(),
@@ -249,12 +254,12 @@ fn told(answer: &Answer, struct_size: usize, begin: Instant) -> planlab_result {
         load: answer.load.get(),
         seconds: begin.elapsed().as_secs_f64(),
         buffer: answer.buffer.map_or(u64::MAX, |buffer| buffer.get().into()),
-        message: message(&answer.message),
+        message: message_text(&answer.message),
     }
 }
 
 /// A text that ends with 0, cut where it is too long, between two characters.
-fn message(text: &str) -> [c_char; PLANLAB_MESSAGE_SIZE] {
+fn message_text(text: &str) -> [c_char; PLANLAB_MESSAGE_SIZE] {
     let mut message = [0; PLANLAB_MESSAGE_SIZE];
     let end = text.floor_char_boundary(PLANLAB_MESSAGE_SIZE - 1);
     for (to, from) in message.iter_mut().zip(text[..end].bytes()) {

@@ -27,7 +27,7 @@ pub(crate) struct Question<'c> {
 
 /// What a call comes to.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Answer {
+pub(crate) struct PlanAnswer {
     pub(crate) status: planlab_status,
     /// The offsets of a verified plan; empty if no plan was found.
     pub(crate) offsets: Vec<Offset>,
@@ -38,16 +38,16 @@ pub(crate) struct Answer {
     pub(crate) message: String,
 }
 
-impl Answer {
+impl PlanAnswer {
     /// An answer without a plan.
-    pub(crate) fn refusal(status: planlab_status, message: impl Into<String>) -> Self {
+    pub(crate) fn without_plan(status: planlab_status, message: impl Into<String>) -> Self {
         let zero = Bytes::ZERO;
         let (offsets, message) = (Vec::new(), message.into());
         Self { status, offsets, height: zero, bound: zero, load: zero, buffer: None, message }
     }
 }
 
-impl From<ColumnError> for Answer {
+impl From<ColumnError> for PlanAnswer {
     fn from(error: ColumnError) -> Self {
         let status = match error {
             ColumnError::Instance(InstanceError::TooMany { .. }) | ColumnError::TooManySteps { .. } => {
@@ -55,7 +55,7 @@ impl From<ColumnError> for Answer {
             }
             _ => planlab_status::PLANLAB_ERROR_BUFFER,
         };
-        Self { buffer: error.buffer(), ..Self::refusal(status, error.to_string()) }
+        Self { buffer: error.faulty_buffer(), ..Self::without_plan(status, error.to_string()) }
     }
 }
 
@@ -65,18 +65,19 @@ impl Question<'_> {
     /// # Errors
     ///
     /// The first thing that is wrong with the question.
-    pub(crate) fn answer(&self) -> Result<Answer, Answer> {
-        let budget = budget(&self.options)?;
-        let planner = planner(self.planner)?;
-        let instance = self.columns.instance()?;
+    pub(crate) fn find_answer(&self) -> Result<PlanAnswer, PlanAnswer> {
+        let budget = call_budget(&self.options)?;
+        let planner = find_planner(self.planner)?;
+        let instance = self.columns.build_instance()?;
         let capacity = budget.target;
         let outcome = execute(&*planner, &instance, budget, self.options.seed);
-        Ok(judged(&instance, &outcome, capacity))
+        Ok(judge_outcome(&instance, &outcome, capacity))
     }
 }
 
-fn budget(options: &planlab_options) -> Result<Budget, Answer> {
-    let refused = |message: String| Err(Answer::refusal(planlab_status::PLANLAB_ERROR_OPTION, message));
+fn call_budget(options: &planlab_options) -> Result<Budget, PlanAnswer> {
+    let refused =
+        |message: String| Err(PlanAnswer::without_plan(planlab_status::PLANLAB_ERROR_OPTION, message));
     if options.flags != 0 {
         return refused(format!("flags is {:#x}; it has to be 0", options.flags));
     }
@@ -102,48 +103,48 @@ fn budget(options: &planlab_options) -> Result<Budget, Answer> {
     })
 }
 
-fn planner(key: Option<&[u8]>) -> Result<Box<dyn Planner>, Answer> {
+fn find_planner(key: Option<&[u8]>) -> Result<Box<dyn Planner>, PlanAnswer> {
     let key = key.map_or(Ok(DEFAULT_PLANNER), std::str::from_utf8);
-    let refused = |message| Answer::refusal(planlab_status::PLANLAB_ERROR_PLANNER, message);
+    let refused = |message| PlanAnswer::without_plan(planlab_status::PLANLAB_ERROR_PLANNER, message);
     let key = key.map_err(|_| refused("the planner's key is not UTF-8".to_owned()))?;
-    planlab_solvers::planner(key).ok_or_else(|| refused(format!("there is no planner `{key}`")))
+    planlab_solvers::find_planner(key).ok_or_else(|| refused(format!("there is no planner `{key}`")))
 }
 
-fn judged(instance: &Instance, outcome: &Outcome<'_>, capacity: Option<Bytes>) -> Answer {
+fn judge_outcome(instance: &Instance, outcome: &Outcome<'_>, capacity: Option<Bytes>) -> PlanAnswer {
     let fits = |height: Bytes| capacity.is_none_or(|capacity| height <= capacity);
     let plan = outcome.best.as_ref().filter(|plan| fits(plan.height()));
     let ended = match (&outcome.end, plan) {
-        (Ok(stop), _) => reason(*stop).to_owned(),
+        (Ok(stop), _) => stop_reason(*stop).to_owned(),
         // A planner without threads leaves what it had; one that was caught with a false claim leaves nothing.
         (Err(error @ PlanError::Failed(_)), Some(_)) => error.to_string(),
-        (Err(error), _) => return failed(error),
+        (Err(error), _) => return plan_failure(error),
     };
     let (status, message) = match plan {
         Some(_) if outcome.is_optimal() => (planlab_status::PLANLAB_OPTIMAL, ended),
         Some(_) => (planlab_status::PLANLAB_FEASIBLE, ended),
         None => without_plan(outcome, ended, capacity),
     };
-    Answer {
+    PlanAnswer {
         status,
         offsets: plan.map(|plan| plan.offsets().to_vec()).unwrap_or_default(),
         height: plan.map_or(Bytes::ZERO, |plan| plan.height()),
-        bound: outcome.claim().value,
+        bound: outcome.bound_claim().value,
         load: instance.load().bytes,
         buffer: None,
         message,
     }
 }
 
-fn failed(error: &PlanError) -> Answer {
+fn plan_failure(error: &PlanError) -> PlanAnswer {
     let status = match error {
         PlanError::Unsupported(_) => planlab_status::PLANLAB_ERROR_UNSUPPORTED,
         _ => planlab_status::PLANLAB_ERROR_FAILED,
     };
-    Answer::refusal(status, error.to_string())
+    PlanAnswer::without_plan(status, error.to_string())
 }
 
 fn without_plan(outcome: &Outcome<'_>, ended: String, capacity: Option<Bytes>) -> (planlab_status, String) {
-    let bound = outcome.claim().value;
+    let bound = outcome.bound_claim().value;
     if let Some(capacity) = capacity.filter(|&capacity| bound > capacity) {
         let message = format!("every plan needs {bound} bytes, but the capacity is {capacity}");
         return (planlab_status::PLANLAB_INFEASIBLE, message);
@@ -156,7 +157,7 @@ fn without_plan(outcome: &Outcome<'_>, ended: String, capacity: Option<Bytes>) -
 }
 
 /// Why planning ended.
-const fn reason(stop: Stop) -> &'static str {
+const fn stop_reason(stop: Stop) -> &'static str {
     match stop {
         Stop::Finished => "the planner has done all it can",
         Stop::Proved => "the plan is proved optimal",

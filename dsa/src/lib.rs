@@ -55,7 +55,7 @@ pub use online::{
 pub use plans::{ArenaPart, Digest, Plan, VerifiedPlan, Violation};
 pub use problem::{
     Arena, Buffer, ColumnError, Columns, InPlace, Instance, InstanceBuilder, InstanceError, KeepApart, Label,
-    Labels, Pause, Piece, Pieces, Scope, gcd,
+    Labels, Pause, Piece, Pieces, Scope, greatest_common_divisor,
 };
 pub use run::{
     Budget, CancelToken, Descriptor, Event, Feature, Guarantee, Halt, Honours, Mark, Outcome, PlanError,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// A file that cannot be read: `file:line: what is wrong`, or `file: byte N: what is wrong` if it has no lines.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{file}{}: {reason}", place(*line, *byte))]
+#[error("{file}{}: {reason}", place_text(*line, *byte))]
 pub struct FormatError {
     file: String,
     line: u64,
@@ -13,7 +13,7 @@ pub struct FormatError {
     reason: String,
 }
 
-fn place(line: u64, byte: Option<u64>) -> String {
+fn place_text(line: u64, byte: Option<u64>) -> String {
     byte.map_or_else(|| format!(":{line}"), |byte| format!(": byte {byte}"))
 }
 
@@ -57,7 +57,7 @@ impl FormatError {
 
 /// A file that could not be written; nothing of it is there. The system's reason is the error's source.
 #[derive(Debug, thiserror::Error)]
-#[error("{}: cannot be written{}", path.display(), without(missing.as_deref()))]
+#[error("{}: cannot be written{}", path.display(), place_without_folder(missing.as_deref()))]
 pub struct SaveError {
     path: PathBuf,
     /// The outermost folder of the path that does not exist.
@@ -65,7 +65,7 @@ pub struct SaveError {
     source: io::Error,
 }
 
-fn without(folder: Option<&Path>) -> String {
+fn place_without_folder(folder: Option<&Path>) -> String {
     folder.map_or_else(String::new, |folder| format!(": there is no folder {}", folder.display()))
 }
 
@@ -203,7 +203,7 @@ impl FolderError {
         matches!(self, Self::Io { source, .. } if is_disk_full(source))
     }
 
-    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn from_io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::Io { action, path, source }
     }

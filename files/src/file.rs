@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Mode, OFlags};
 
 use crate::SaveError;
-use crate::place::resolve;
+use crate::place::resolve_links;
 use crate::temporary::TemporaryFile;
 
 /// Opens a regular file for reading. Another program may have put anything there, and opening a pipe waits for ever.
@@ -27,7 +27,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 }
 
 /// A file that will be written as a whole or not at all. Its place was tried when it was created. If it is dropped
-/// before [`NewFile::write`], it leaves nothing.
+/// before [`NewFile::write_all`], it leaves nothing.
 #[derive(Debug)]
 pub struct NewFile {
     path: PathBuf,
@@ -57,7 +57,7 @@ impl NewFile {
     ///
     /// [`SaveError`] if the file cannot be written.
     pub fn create(path: &Path) -> Result<Self, SaveError> {
-        let way = Way::of(path).map_err(|error| SaveError::new(path, error))?;
+        let way = Way::from_path(path).map_err(|error| SaveError::new(path, error))?;
         Ok(Self { path: path.to_owned(), way })
     }
 
@@ -72,19 +72,19 @@ impl NewFile {
     /// # Errors
     ///
     /// [`SaveError`] with the path, and the system's reason as its source.
-    pub fn write(self, bytes: &[u8]) -> Result<(), SaveError> {
+    pub fn write_all(self, bytes: &[u8]) -> Result<(), SaveError> {
         let Self { path, way } = self;
-        way.write(&path, bytes).map_err(|error| SaveError::new(&path, error))
+        way.write_bytes(&path, bytes).map_err(|error| SaveError::new(&path, error))
     }
 }
 
-/// [`NewFile::create`] and [`NewFile::write`].
+/// [`NewFile::create`] and [`NewFile::write_all`].
 ///
 /// # Errors
 ///
 /// [`SaveError`] with the path, and the system's reason as its source.
-pub fn save(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
-    NewFile::create(path)?.write(bytes)
+pub fn save_file(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
+    NewFile::create(path)?.write_all(bytes)
 }
 
 /// Whether two paths lead to one regular file, by links or under another name, or will if it is written.
@@ -92,7 +92,7 @@ pub fn save(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
 pub fn is_same_file(one: &Path, other: &Path) -> bool {
     match (fs::metadata(one), fs::metadata(other)) {
         (Ok(a), Ok(b)) => a.is_file() && b.is_file() && (a.dev(), a.ino()) == (b.dev(), b.ino()),
-        (Err(_), Err(_)) => match (resolve(one), resolve(other)) {
+        (Err(_), Err(_)) => match (resolve_links(one), resolve_links(other)) {
             (Ok(a), Ok(b)) => a == b,
             _ => false,
         },
@@ -101,7 +101,7 @@ pub fn is_same_file(one: &Path, other: &Path) -> bool {
 }
 
 impl Way {
-    fn of(path: &Path) -> io::Result<Self> {
+    fn from_path(path: &Path) -> io::Result<Self> {
         let there = fs::metadata(path).ok();
         let is_folder = there.as_ref().is_some_and(fs::Metadata::is_dir);
         if is_folder || path.as_os_str().as_bytes().ends_with(b"/") {
@@ -112,17 +112,17 @@ impl Way {
         }
         if there.as_ref().is_some_and(|there| !there.is_file()) || is_descriptor(path) {
             // A descriptor may be a file that another process has begun.
-            return Ok(Self::Into(open(path)?));
+            return Ok(Self::Into(open_readable(path)?));
         }
-        let target = resolve(path)?;
+        let target = resolve_links(path)?;
         let temporary = TemporaryFile::create_in(folder_of(&target))?;
         Ok(Self::Beside { temporary, target, permissions: there.map(|there| there.permissions()) })
     }
 
-    fn write(self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+    fn write_bytes(self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let (mut temporary, target, permissions) = match self {
             Self::Into(mut file) => return file.write_all(bytes),
-            Self::Pipe => return open(path)?.write_all(bytes),
+            Self::Pipe => return open_readable(path)?.write_all(bytes),
             Self::Beside { temporary, target, permissions } => (temporary, target, permissions),
         };
         let file = temporary.file()?;
@@ -131,12 +131,12 @@ impl Way {
             file.set_permissions(permissions)?;
         }
         file.sync_all()?;
-        temporary.persist(&target)?;
+        temporary.persist_as(&target)?;
         File::open(folder_of(&target))?.sync_all()
     }
 }
 
-fn open(path: &Path) -> io::Result<File> {
+fn open_readable(path: &Path) -> io::Result<File> {
     OpenOptions::new().append(true).open(path)
 }
 
@@ -188,7 +188,7 @@ mod tests {
         let path = folder.path().join("trace.csv");
         let file = NewFile::create(&path).expect("writable");
         assert!(!path.exists(), "it comes whole or not at all");
-        file.write(b"whole").expect("writable");
+        file.write_all(b"whole").expect("writable");
         assert_eq!(fs::read(&path).expect("there"), b"whole");
         drop(NewFile::create(&path).expect("writable"));
         assert_eq!(fs::read_dir(folder.path()).expect("readable").count(), 1);
@@ -202,7 +202,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let (link, target) = (folder.path().join("link"), folder.path().join("target"));
         std::os::unix::fs::symlink("target", &link).expect("writable");
-        save(&link, b"x").expect("writable");
+        save_file(&link, b"x").expect("writable");
         assert!(link.is_symlink());
         assert_eq!(fs::read(target).expect("there"), b"x");
     }
@@ -239,7 +239,7 @@ mod tests {
     fn a_missing_folder_is_named() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let path = folder.path().join("missing/deeper/trace.csv");
-        let error = save(&path, b"x").expect_err("no such folder");
+        let error = save_file(&path, b"x").expect_err("no such folder");
         let (path, missing) = (path.display(), folder.path().join("missing"));
         let message = format!("{path}: cannot be written: there is no folder {}", missing.display());
         assert_eq!(error.to_string(), message);
@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn a_reason_is_said_once() {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let error = save(folder.path(), b"x").expect_err("a folder");
+        let error = save_file(folder.path(), b"x").expect_err("a folder");
         assert_eq!(error.to_string(), format!("{}: cannot be written", folder.path().display()));
         let source = std::error::Error::source(&error).expect("the system's reason");
         let reason = source.downcast_ref::<io::Error>().expect("an I/O error");
@@ -261,7 +261,7 @@ mod tests {
     fn a_full_disk_is_told_apart() {
         let full = Path::new("/dev/full");
         if full.exists() {
-            let error = save(full, b"x").expect_err("always full");
+            let error = save_file(full, b"x").expect_err("always full");
             assert!(error.is_disk_full());
             let source =
                 std::error::Error::source(&error).and_then(|source| source.downcast_ref::<io::Error>());
@@ -277,7 +277,7 @@ mod tests {
         for mode in [0o600, 0o664, 0o755] {
             fs::write(&path, b"before").expect("writable");
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).expect("ours");
-            save(&path, b"after").expect("writable");
+            save_file(&path, b"after").expect("writable");
             let there = fs::metadata(&path).expect("there").permissions().mode();
             assert_eq!(there & 0o777, mode);
             assert_eq!(fs::read(&path).expect("readable"), b"after");
@@ -290,11 +290,11 @@ mod tests {
         use std::io::Read;
         use std::os::fd::AsRawFd;
         use std::os::unix::fs::{FileTypeExt, MetadataExt};
-        save(Path::new("/dev/null"), b"gone").expect("takes everything");
+        save_file(Path::new("/dev/null"), b"gone").expect("takes everything");
         assert!(fs::metadata("/dev/null").expect("there").file_type().is_char_device());
 
         let (mut reader, writer) = io::pipe().expect("a pipe");
-        save(Path::new(&format!("/proc/self/fd/{}", writer.as_raw_fd())), b"through").expect("open");
+        save_file(Path::new(&format!("/proc/self/fd/{}", writer.as_raw_fd())), b"through").expect("open");
         drop(writer);
         let mut read = String::new();
         reader.read_to_string(&mut read).expect("text");
@@ -307,7 +307,7 @@ mod tests {
         let before = fs::metadata(&file).expect("there").ino();
         let descriptor = format!("/proc/self/fd/{}", open.as_raw_fd());
         std::os::unix::fs::symlink(descriptor, &link).expect("writable");
-        save(&link, b"second").expect("open");
+        save_file(&link, b"second").expect("open");
         assert_eq!(fs::read(&file).expect("there"), b"first,second");
         assert_eq!(fs::metadata(&file).expect("there").ino(), before);
         assert!(link.is_symlink());

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
-use crate::temporary::{BACK, OLD, begun};
-use crate::{FolderError, Place, TemporaryFolder, is_temporary};
+use crate::temporary::{BACK, OLD, lock_begun};
+use crate::{FolderError, ResolvedFolder, TemporaryFolder, is_temporary};
 
 /// The version of the manifest format.
 const VERSION: u64 = 1;
@@ -21,7 +21,7 @@ const NEW: &str = "new";
 /// "files": [...]}`. Only a folder of the same kind that holds nothing but these files is replaced.
 #[derive(Debug)]
 pub struct NewFolder {
-    place: Place,
+    place: ResolvedFolder,
     kind: &'static str,
     temporary: TemporaryFolder,
     files: BTreeSet<String>,
@@ -33,20 +33,20 @@ impl NewFolder {
     ///
     /// # Errors
     ///
-    /// As [`Place::find`] and [`Place::check_replaceable`]; [`FolderError::Foreign`] and [`FolderError::NoList`] if the
+    /// As [`Place::resolve_target`] and [`Place::check_replaceable`]; [`FolderError::Foreign`] and [`FolderError::NoList`] if the
     /// folder holds something else; [`FolderError::Io`] if the folder beside it cannot be created.
     pub fn create<P: AsRef<Path>>(
         named: &Path,
         kind: &'static str,
         reads: &[P],
     ) -> Result<Self, FolderError> {
-        let place = Place::find(named, reads)?;
+        let place = ResolvedFolder::resolve_target(named, reads)?;
         place.check_replaceable()?;
         check_own(place.target(), place.named(), kind)?;
         let temporary = TemporaryFolder::beside(&place)?;
         // A folder inside, because temporary folders are private and the result is not.
         let new = fs::create_dir(temporary.path().join(NEW));
-        new.map_err(FolderError::io("create", place.named()))?;
+        new.map_err(FolderError::from_io("create", place.named()))?;
         Ok(Self { place, kind, temporary, files: BTreeSet::new() })
     }
 
@@ -55,7 +55,7 @@ impl NewFolder {
     /// # Errors
     ///
     /// [`FolderError::Io`].
-    pub fn put(&mut self, name: &str, content: &[u8]) -> Result<(), FolderError> {
+    pub fn put_file(&mut self, name: &str, content: &[u8]) -> Result<(), FolderError> {
         let mut path = self.temporary.path().join(NEW);
         let (folders, _) = name.rsplit_once('/').unwrap_or(("", name));
         // One by one, so that an abandoned folder is not created again.
@@ -63,19 +63,19 @@ impl NewFolder {
             path.push(folder);
             match fs::create_dir(&path) {
                 Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(FolderError::io("create", &self.shown(name))(error));
+                    return Err(FolderError::from_io("create", &self.final_path(name))(error));
                 }
                 _ => {}
             }
         }
         let path = self.temporary.path().join(NEW).join(name);
-        fs::write(&path, content).map_err(FolderError::io("write", &self.shown(name)))?;
+        fs::write(&path, content).map_err(FolderError::from_io("write", &self.final_path(name)))?;
         self.files.insert(name.to_owned());
         Ok(())
     }
 
     /// The path that a file will have, for messages.
-    fn shown(&self, name: &str) -> PathBuf {
+    fn final_path(&self, name: &str) -> PathBuf {
         self.place.named().join(name)
     }
 
@@ -104,25 +104,25 @@ impl NewFolder {
         if let Value::Object(manifest) = &mut manifest {
             manifest.extend(about);
         }
-        self.put(&manifest_of(self.kind), format!("{manifest:#}\n").as_bytes())?;
-        self.sync()?;
+        self.put_file(&manifest_of(self.kind), format!("{manifest:#}\n").as_bytes())?;
+        self.sync_files()?;
         // The folder may have changed since it was created.
         self.check_own(self.place.target())?;
-        self.swap()?;
+        self.swap_folders()?;
         Ok(self.files.len())
     }
 
     /// Syncs all files to disk: a name that survives a power cut must not lead to empty files.
-    fn sync(&self) -> Result<(), FolderError> {
+    fn sync_files(&self) -> Result<(), FolderError> {
         let new = self.temporary.path().join(NEW);
         let mut paths = BTreeSet::from([Path::new("")]);
         for file in &self.files {
             paths.extend(Path::new(file).ancestors());
         }
         let sync = |path: &Path| File::open(new.join(path))?.sync_all();
-        paths
-            .into_iter()
-            .try_for_each(|path| sync(path).map_err(FolderError::io("write", &self.place.named().join(path))))
+        paths.into_iter().try_for_each(|path| {
+            sync(path).map_err(FolderError::from_io("write", &self.place.named().join(path)))
+        })
     }
 
     fn check_own(&self, folder: &Path) -> Result<BTreeSet<String>, FolderError> {
@@ -131,10 +131,10 @@ impl NewFolder {
 
     /// Replaces the old folder with the new one, then checks the old one again: while it had its name, anybody could
     /// put a file into it.
-    fn swap(&self) -> Result<(), FolderError> {
-        let _begun = begun();
+    fn swap_folders(&self) -> Result<(), FolderError> {
+        let _begun = lock_begun();
         let (new, target) = (self.temporary.path().join(NEW), self.place.target());
-        let io = |error| FolderError::io("replace", self.place.named())(error);
+        let io = |error| FolderError::from_io("replace", self.place.named())(error);
         let Some(old) = self.take_name(&new).map_err(io)? else { return Ok(()) };
         let own = match self.check_own(&old) {
             Ok(own) => own,
@@ -163,7 +163,7 @@ impl NewFolder {
             Err(error) if !target.is_dir() => return Err(error),
             Err(_) => {}
         }
-        if exchange(new, target).is_ok() {
+        if exchange_names(new, target).is_ok() {
             return Ok(Some(new.to_owned()));
         }
         self.swap_in_steps(new, target).map(Some)
@@ -186,13 +186,13 @@ impl NewFolder {
     fn take_back(&self, old: &Path, new: &Path) -> io::Result<()> {
         let target = self.place.target();
         if old == new {
-            exchange(new, target)?;
+            exchange_names(new, target)?;
         } else {
             fs::rename(target, new)?;
             fs::rename(old, target)?;
         }
         if first_foreign(new, &self.files)?.is_some() {
-            self.keep(new)?;
+            self.keep_foreign(new)?;
         }
         Ok(())
     }
@@ -201,10 +201,10 @@ impl NewFolder {
     fn remove_listed(&self, folder: &Path, own: &BTreeSet<String>) -> Result<(), FolderError> {
         // What cannot be removed here, and is ours, is removed with the temporary folder.
         let _ = remove_own(folder, Path::new(""), own);
-        let io = |error| FolderError::io("replace", self.place.named())(error);
+        let io = |error| FolderError::from_io("replace", self.place.named())(error);
         match first_foreign(folder, own).map_err(io)? {
             Some(file) => {
-                let kept = self.keep(folder).map_err(io)?;
+                let kept = self.keep_foreign(folder).map_err(io)?;
                 Err(FolderError::Kept { path: self.place.named().to_owned(), file, kept })
             }
             None => Ok(()),
@@ -212,7 +212,7 @@ impl NewFolder {
     }
 
     /// Gives a folder with foreign files a visible name (`<name>.kept-<n>`). If that fails, it stays where it is.
-    fn keep(&self, folder: &Path) -> io::Result<PathBuf> {
+    fn keep_foreign(&self, folder: &Path) -> io::Result<PathBuf> {
         let name = |number: u32| {
             let mut name = self.place.target().as_os_str().to_owned();
             name.push(format!(".kept-{number}"));
@@ -221,7 +221,7 @@ impl NewFolder {
         let free = (1..).map(name).find(|kept| fs::symlink_metadata(kept).is_err());
         let kept = free.ok_or(io::ErrorKind::AlreadyExists)?;
         if let Err(error) = fs::rename(folder, &kept) {
-            self.temporary.spare()?;
+            self.temporary.keep_unless_empty()?;
             return Err(error);
         }
         Ok(kept)
@@ -246,7 +246,7 @@ fn remove_own(folder: &Path, inside: &Path, own: &BTreeSet<String>) -> io::Resul
 }
 
 #[cfg(target_os = "linux")]
-fn exchange(a: &Path, b: &Path) -> io::Result<()> {
+fn exchange_names(a: &Path, b: &Path) -> io::Result<()> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     Ok(renameat_with(CWD, a, CWD, b, RenameFlags::EXCHANGE)?)
 }
@@ -264,14 +264,14 @@ fn manifest_of(kind: &str) -> String {
 /// those. `named` is the folder's name in messages.
 fn check_own(path: &Path, named: &Path, kind: &'static str) -> Result<BTreeSet<String>, FolderError> {
     let manifest = path.join(manifest_of(kind));
-    let io = |error| FolderError::io("read", named)(error);
+    let io = |error| FolderError::from_io("read", named)(error);
     if first_foreign(path, &BTreeSet::new()).map_err(io)?.is_none() {
         return Ok(BTreeSet::new());
     }
     let own = match fs::read(&manifest) {
-        Ok(bytes) => listed(&bytes, kind),
+        Ok(bytes) => listed_files(&bytes, kind),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Some(BTreeSet::new()),
-        Err(error) => return Err(FolderError::io("read", &manifest)(error)),
+        Err(error) => return Err(FolderError::from_io("read", &manifest)(error)),
     };
     let Some(mut own) = own else {
         let manifest = named.join(manifest_of(kind));
@@ -287,7 +287,7 @@ fn check_own(path: &Path, named: &Path, kind: &'static str) -> Result<BTreeSet<S
 }
 
 /// The files that a manifest of this kind lists.
-fn listed(manifest: &[u8], kind: &str) -> Option<BTreeSet<String>> {
+fn listed_files(manifest: &[u8], kind: &str) -> Option<BTreeSet<String>> {
     let manifest: Value = serde_json::from_slice(manifest).ok()?;
     let is_own = manifest["planlab"] == kind && manifest["version"] == VERSION;
     let files = manifest["files"].as_array().filter(|_| is_own)?;
@@ -301,10 +301,10 @@ fn listed(manifest: &[u8], kind: &str) -> Option<BTreeSet<String>> {
 ///
 /// Errors of the file system. A missing folder counts as empty.
 pub fn first_foreign(folder: &Path, own: &BTreeSet<String>) -> io::Result<Option<PathBuf>> {
-    look(folder, Path::new(""), own)
+    find_foreign(folder, Path::new(""), own)
 }
 
-fn look(folder: &Path, inside: &Path, own: &BTreeSet<String>) -> io::Result<Option<PathBuf>> {
+fn find_foreign(folder: &Path, inside: &Path, own: &BTreeSet<String>) -> io::Result<Option<PathBuf>> {
     let entries = match fs::read_dir(folder.join(inside)) {
         Ok(entries) => entries.collect::<io::Result<Vec<_>>>()?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -317,7 +317,7 @@ fn look(folder: &Path, inside: &Path, own: &BTreeSet<String>) -> io::Result<Opti
         let path = inside.join(entry.file_name());
         let kind = entry.file_type()?;
         let foreign = match path.to_str() {
-            Some(name) if kind.is_dir() && has_folder(own, name) => look(folder, &path, own)?,
+            Some(name) if kind.is_dir() && has_folder(own, name) => find_foreign(folder, &path, own)?,
             Some(name) if kind.is_file() && own.contains(name) => None,
             _ => Some(path),
         };
@@ -343,7 +343,7 @@ mod tests {
     fn write(out: &Path, files: &[(&str, &str)]) -> Result<usize, FolderError> {
         let mut folder = NewFolder::create(out, "report", &NOTHING)?;
         for (name, text) in files {
-            folder.put(name, text.as_bytes())?;
+            folder.put_file(name, text.as_bytes())?;
         }
         folder.commit(Map::new())
     }
@@ -440,7 +440,7 @@ mod tests {
     fn notes_that_come_meanwhile_stay() {
         let (_root, out) = begun_report();
         let mut folder = NewFolder::create(&out, "report", &NOTHING).expect("own");
-        folder.put("index.html", b"two").expect("writable");
+        folder.put_file("index.html", b"two").expect("writable");
         fs::write(out.join("notes.txt"), "precious").expect("writable");
         assert!(matches!(folder.commit(Map::new()), Err(FolderError::Foreign { .. })));
         assert_eq!(
@@ -453,10 +453,10 @@ mod tests {
     fn notes_that_come_while_the_folder_is_replaced_stay() {
         let (_root, out) = begun_report();
         let mut folder = NewFolder::create(&out, "report", &NOTHING).expect("own");
-        folder.put("index.html", b"two").expect("writable");
+        folder.put_file("index.html", b"two").expect("writable");
         fs::write(out.join("notes.txt"), "precious").expect("writable");
         // After the last check of the old folder.
-        assert!(matches!(folder.swap(), Err(FolderError::Foreign { .. })));
+        assert!(matches!(folder.swap_folders(), Err(FolderError::Foreign { .. })));
         drop(folder);
         assert_eq!(read(&out.join("notes.txt")), "precious");
         assert_eq!((read(&out.join("index.html")), read(&out.join("a/b/c.csv"))), ("one".into(), "1".into()));
@@ -484,7 +484,7 @@ mod tests {
     fn what_comes_into_the_earlier_folder_at_last_is_kept_beside() {
         let (_root, out) = begun_report();
         let mut folder = NewFolder::create(&out, "report", &NOTHING).expect("own");
-        folder.put("index.html", b"two").expect("writable");
+        folder.put_file("index.html", b"two").expect("writable");
         fs::create_dir(out.with_file_name("out.kept-1")).expect("writable");
         let new = folder.temporary.path().join(NEW);
         let old = folder.take_name(&new).expect("ours").expect("an earlier one");

@@ -21,7 +21,9 @@ mod place;
 mod temporary;
 
 pub use error::{FolderError, FormatError, SaveError, is_disk_full};
-pub use file::{NewFile, is_same_file, open_regular, save};
+pub use file::{NewFile, is_same_file, open_regular, save_file};
 pub use folder::{NewFolder, first_foreign};
-pub use place::Place;
-pub use temporary::{TemporaryFolder, abandon, create_folders, is_temporary, remove_leftovers, settle};
+pub use place::ResolvedFolder;
+pub use temporary::{
+    TemporaryFolder, abandon_all, create_folders, is_temporary, remove_leftovers, settle_after_abandon,
+};

@@ -12,27 +12,27 @@ const LINKS: usize = 40;
 
 /// The place of a folder that exists or will be created.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct ResolvedFolder {
     /// The path as the caller named it.
     named: PathBuf,
     /// The path without links; missing parts come last.
     target: PathBuf,
 }
 
-impl Place {
+impl ResolvedFolder {
     /// Resolves `named`, following links whether their target exists or not. `reads` are the paths that are read to
     /// fill the folder. None of them may lie inside the folder, nor the folder inside one of them.
     ///
     /// # Errors
     ///
     /// [`FolderError::NotAFolder`], [`FolderError::Nested`], [`FolderError::Io`] if the path cannot be examined.
-    pub fn find<P: AsRef<Path>>(named: &Path, reads: &[P]) -> Result<Self, FolderError> {
-        let target = resolve(named).map_err(FolderError::io("find", named))?;
+    pub fn resolve_target<P: AsRef<Path>>(named: &Path, reads: &[P]) -> Result<Self, FolderError> {
+        let target = resolve_links(named).map_err(FolderError::from_io("find", named))?;
         if target.exists() && !target.is_dir() {
             return Err(FolderError::NotAFolder { path: named.to_owned() });
         }
         for read in reads.iter().map(AsRef::as_ref) {
-            let resolved = resolve(read).map_err(FolderError::io("find", read))?;
+            let resolved = resolve_links(read).map_err(FolderError::from_io("find", read))?;
             if resolved.starts_with(&target) || target.starts_with(&resolved) {
                 return Err(FolderError::Nested { path: named.to_owned(), read: read.to_owned() });
             }
@@ -75,7 +75,7 @@ impl Place {
             return Err(self.in_use("the command runs in it"));
         }
         let parent = self.parent()?;
-        if device(&self.target)? != device(parent)? {
+        if device_number(&self.target)? != device_number(parent)? {
             return Err(self.in_use("it is a mount point"));
         }
         Ok(())
@@ -86,12 +86,12 @@ impl Place {
     }
 }
 
-fn device(path: &Path) -> Result<u64, FolderError> {
-    Ok(fs::metadata(path).map_err(FolderError::io("read", path))?.dev())
+fn device_number(path: &Path) -> Result<u64, FolderError> {
+    Ok(fs::metadata(path).map_err(FolderError::from_io("read", path))?.dev())
 }
 
 /// The absolute path without links; names of missing files stay as they are.
-pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
+pub(crate) fn resolve_links(path: &Path) -> io::Result<PathBuf> {
     let mut path = std::path::absolute(path)?;
     for _ in 0..LINKS {
         match path.canonicalize() {
@@ -100,7 +100,7 @@ pub(crate) fn resolve(path: &Path) -> io::Result<PathBuf> {
             Err(_) => {}
         }
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { break };
-        let parent = resolve(parent)?;
+        let parent = resolve_links(parent)?;
         match fs::read_link(parent.join(name)) {
             // A link whose target is missing.
             Ok(link) => path = parent.join(link),
@@ -119,11 +119,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().canonicalize().expect("there");
         std::os::unix::fs::symlink("not/yet", root.join("link")).expect("writable");
-        assert_eq!(resolve(&root.join("link/deep")).expect("found"), root.join("not/yet/deep"));
-        assert_eq!(resolve(&root.join("a/b")).expect("found"), root.join("a/b"));
+        assert_eq!(resolve_links(&root.join("link/deep")).expect("found"), root.join("not/yet/deep"));
+        assert_eq!(resolve_links(&root.join("a/b")).expect("found"), root.join("a/b"));
         std::os::unix::fs::symlink("b", root.join("a")).expect("writable");
         std::os::unix::fs::symlink("a", root.join("b")).expect("writable");
-        assert!(resolve(&root.join("a")).is_err(), "links that lead in a circle");
+        assert!(resolve_links(&root.join("a")).is_err(), "links that lead in a circle");
     }
 
     #[test]
@@ -133,9 +133,10 @@ mod tests {
         fs::create_dir_all(path("out/store")).expect("writable");
         std::os::unix::fs::symlink(path("out/store"), path("link")).expect("writable");
         for (out, read) in [("out", "out/store"), ("out", "out"), ("out/store/new", "out"), ("out", "link")] {
-            let error = Place::find(&path(out), &[path(read)]).expect_err("nested");
+            let error = ResolvedFolder::resolve_target(&path(out), &[path(read)]).expect_err("nested");
             assert!(matches!(error, FolderError::Nested { .. }), "{out} {read}: {error}");
         }
-        Place::find(&path("output"), &[path("out")]).expect("a name that begins alike is no folder inside");
+        ResolvedFolder::resolve_target(&path("output"), &[path("out")])
+            .expect("a name that begins alike is no folder inside");
     }
 }

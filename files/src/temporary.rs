@@ -21,7 +21,7 @@ use std::time::Duration;
 use rustix::fs::{CWD, Mode, OFlags, openat};
 use tempfile::NamedTempFile;
 
-use crate::{FolderError, Place};
+use crate::{FolderError, ResolvedFolder};
 
 const PREFIX: &str = ".planlab-tmp-";
 /// Number of letters of the boot id in a name; below, of the random part.
@@ -68,14 +68,14 @@ enum Use {
 }
 
 /// The lock under which temporaries get and lose their names.
-pub(crate) fn begun() -> MutexGuard<'static, Begun> {
+pub(crate) fn lock_begun() -> MutexGuard<'static, Begun> {
     BEGUN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Removes everything that this process has begun and not finished. Any other thread that begins or finishes a
 /// temporary now waits for ever: the caller ends the process.
-pub fn abandon() {
-    let mut begun = begun();
+pub fn abandon_all() {
+    let mut begun = lock_begun();
     for (path, traces) in std::mem::take(&mut begun.paths) {
         if path.is_dir() {
             abandon_folder(&path, traces.usage);
@@ -93,26 +93,26 @@ fn abandon_folder(path: &Path, usage: Use) {
     aside.push("x");
     let aside = PathBuf::from(aside);
     let is_aside = fs::rename(path, &aside).is_ok();
-    discard(if is_aside { &aside } else { path }, usage);
+    discard_folder(if is_aside { &aside } else { path }, usage);
     if is_aside && path.exists() {
         // Another thread created it again, without a lock by which the next run could recognise a leftover.
         let _ = fs::remove_dir_all(path);
     }
 }
 
-/// Waits for ever if another thread has called [`abandon`], so that no errors are reported after that.
-pub fn settle() {
-    drop(begun());
+/// Waits for ever if another thread has called [`abandon_all`], so that no errors are reported after that.
+pub fn settle_after_abandon() {
+    drop(lock_begun());
 }
 
-/// Creates a folder and its missing parents, unless another thread has called [`abandon`]; that call and this one
+/// Creates a folder and its missing parents, unless another thread has called [`abandon_all`]; that call and this one
 /// exclude each other, so nothing that was removed comes back.
 ///
 /// # Errors
 ///
 /// Errors of the file system.
 pub fn create_folders(path: &Path) -> io::Result<()> {
-    let _begun = begun();
+    let _begun = lock_begun();
     fs::create_dir_all(path)
 }
 
@@ -131,7 +131,7 @@ fn boot_in(name: &OsStr) -> Option<&str> {
 }
 
 /// The boot id of the kernel; zeros if it is not available.
-fn boot() -> &'static str {
+fn boot_id() -> &'static str {
     static NUMBER: LazyLock<String> = LazyLock::new(|| {
         let text = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         text.get(..BOOT).map_or_else(|| UNKNOWN.to_owned(), str::to_owned)
@@ -150,11 +150,11 @@ pub(crate) struct TemporaryFile {
 impl TemporaryFile {
     /// A new file with the permissions of an ordinary one.
     pub(crate) fn create_in(folder: &Path) -> io::Result<Self> {
-        let mut begun = begun();
-        begun.sweep(folder, Use::Names);
+        let mut begun = lock_begun();
+        begun.sweep_remains(folder, Use::Names);
         for _ in 0..TRIES {
             let open = |path: &Path| OpenOptions::new().read(true).write(true).create_new(true).open(path);
-            let file = named().make_in(folder, open)?;
+            let file = named_builder().make_in(folder, open)?;
             if is_held(file.as_file(), file.path()) {
                 begun.paths.insert(file.path().to_owned(), Traces::default());
                 return Ok(Self { inner: Some(file) });
@@ -168,8 +168,8 @@ impl TemporaryFile {
     }
 
     /// Gives the file its name, replacing any file that had it.
-    pub(crate) fn persist(mut self, to: &Path) -> io::Result<()> {
-        let mut begun = begun();
+    pub(crate) fn persist_as(mut self, to: &Path) -> io::Result<()> {
+        let mut begun = lock_begun();
         let file = self.inner.take().ok_or_else(no_name)?;
         let path = file.path().to_owned();
         let persisted = file.persist(to).map(drop).map_err(|error| error.error);
@@ -180,7 +180,7 @@ impl TemporaryFile {
 
 impl Drop for TemporaryFile {
     fn drop(&mut self) {
-        let mut begun = begun();
+        let mut begun = lock_begun();
         if let Some(file) = self.inner.take() {
             begun.paths.remove(file.path());
         }
@@ -193,9 +193,9 @@ impl Drop for TemporaryFile {
 /// # Errors
 ///
 /// [`FolderError::InUse`] for the root, which lies in no folder.
-pub fn remove_leftovers(place: &Place) -> Result<(), FolderError> {
+pub fn remove_leftovers(place: &ResolvedFolder) -> Result<(), FolderError> {
     let parent = place.parent()?;
-    begun().sweep(parent, Use::Names);
+    lock_begun().sweep_remains(parent, Use::Names);
     Ok(())
 }
 
@@ -215,7 +215,7 @@ impl TemporaryFolder {
     ///
     /// Errors of the file system.
     pub fn scratch_in(folder: &Path) -> io::Result<Self> {
-        begun().begin(folder, Use::Scratch, Vec::new())
+        lock_begun().begin_folder(folder, Use::Scratch, Vec::new())
     }
 
     /// A new folder beside a place, private to this user. Missing parents of the place are created, and removed with
@@ -224,12 +224,12 @@ impl TemporaryFolder {
     /// # Errors
     ///
     /// [`FolderError::InUse`] for the root, which lies in no folder; [`FolderError::Io`].
-    pub fn beside(place: &Place) -> Result<Self, FolderError> {
+    pub fn beside(place: &ResolvedFolder) -> Result<Self, FolderError> {
         let parent = place.parent()?;
-        let mut begun = begun();
-        let made = make_missing(parent).map_err(FolderError::io("create", parent))?;
-        let folder = begun.begin(parent, Use::Names, made);
-        folder.map_err(FolderError::io("create a folder in", parent))
+        let mut begun = lock_begun();
+        let made = make_missing(parent).map_err(FolderError::from_io("create", parent))?;
+        let folder = begun.begin_folder(parent, Use::Names, made);
+        folder.map_err(FolderError::from_io("create a folder in", parent))
     }
 
     /// The path of the folder.
@@ -239,7 +239,7 @@ impl TemporaryFolder {
     }
 
     /// From now on the folder is removed only if it is empty.
-    pub(crate) fn spare(&self) -> io::Result<()> {
+    pub(crate) fn keep_unless_empty(&self) -> io::Result<()> {
         fs::remove_file(self.path.join(LOCK))
     }
 
@@ -249,26 +249,26 @@ impl TemporaryFolder {
     ///
     /// Errors of the file system.
     pub fn hand_out(&self, name: &str, to: &Path) -> io::Result<()> {
-        let _begun = begun();
+        let _begun = lock_begun();
         fs::rename(self.path.join(name), to)
     }
 }
 
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
-        let mut begun = begun();
+        let mut begun = lock_begun();
         let traces = begun.paths.remove(&self.path).unwrap_or_default();
         if traces.usage == Use::Scratch {
             discard_scratch(&self.path, &self.folder);
         } else {
-            discard(&self.path, traces.usage);
+            discard_folder(&self.path, traces.usage);
         }
         remove_empty(&traces.made);
     }
 }
 
-fn named() -> tempfile::Builder<'static, 'static> {
-    static START: LazyLock<String> = LazyLock::new(|| format!("{PREFIX}{}-", boot()));
+fn named_builder() -> tempfile::Builder<'static, 'static> {
+    static START: LazyLock<String> = LazyLock::new(|| format!("{PREFIX}{}-", boot_id()));
     let mut builder = tempfile::Builder::new();
     builder.prefix(START.as_str()).rand_bytes(RANDOM);
     builder
@@ -302,7 +302,7 @@ fn remove_empty(folders: &[PathBuf]) {
 
 /// A new folder that only this user may open.
 fn private_folder(parent: &Path) -> io::Result<PathBuf> {
-    Ok(named().permissions(Permissions::from_mode(0o700)).tempdir_in(parent)?.keep())
+    Ok(named_builder().permissions(Permissions::from_mode(0o700)).tempdir_in(parent)?.keep())
 }
 
 /// Creates the lock file of a new folder.
@@ -317,15 +317,15 @@ fn is_held(lock: &File, path: &Path) -> bool {
 }
 
 impl Begun {
-    fn begin(&mut self, folder: &Path, usage: Use, made: Vec<PathBuf>) -> io::Result<TemporaryFolder> {
-        self.sweep(folder, usage);
+    fn begin_folder(&mut self, folder: &Path, usage: Use, made: Vec<PathBuf>) -> io::Result<TemporaryFolder> {
+        self.sweep_remains(folder, usage);
         let begun = locked_folder(folder).inspect_err(|_| remove_empty(&made))?;
         self.paths.insert(begun.path.clone(), Traces { usage, made });
         Ok(begun)
     }
 
     /// Removes what killed processes have left in a folder; once per process.
-    fn sweep(&mut self, folder: &Path, usage: Use) {
+    fn sweep_remains(&mut self, folder: &Path, usage: Use) {
         let Ok(folder) = folder.canonicalize() else { return };
         let Ok(entries) = fs::read_dir(&folder) else { return };
         if !self.swept.insert((folder, usage)) {
@@ -364,7 +364,7 @@ fn locked_folder(parent: &Path) -> io::Result<TemporaryFolder> {
 /// Whether the lock alone decides: the file is of this boot, or too old for another host to be still writing it.
 fn is_of_the_past(of: &str, entry: &fs::DirEntry) -> bool {
     let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
-    (of == boot() && of != UNKNOWN) || age().is_some_and(|age| age > PATIENCE)
+    (of == boot_id() && of != UNKNOWN) || age().is_some_and(|age| age > PATIENCE)
 }
 
 /// Removes a file or folder of this user if no process holds its lock.
@@ -389,7 +389,7 @@ fn remove_leftover(path: &Path, usage: Use) -> io::Result<()> {
     // A leftover with [`BACK`] waits for a run that writes there, which restores the earlier folder's name.
     let waits = usage == Use::Scratch && fs::symlink_metadata(path.join(BACK)).is_ok();
     if !waits && lock.metadata()?.is_file() && lock.try_lock().is_ok() {
-        discard(path, usage);
+        discard_folder(path, usage);
     }
     Ok(())
 }
@@ -426,7 +426,7 @@ fn current_path(folder: &File) -> Option<PathBuf> {
 
 /// Removes a folder with its content, the lock last.
 fn remove_all(folder: &Path) -> io::Result<()> {
-    if folder.join(LOCK).exists() { remove(folder) } else { fs::remove_dir_all(folder) }
+    if folder.join(LOCK).exists() { remove_folder(folder) } else { fs::remove_dir_all(folder) }
 }
 
 /// Gives this user all permissions for a folder and those below it.
@@ -439,15 +439,15 @@ fn open_up(folder: &Path) {
 }
 
 /// Removes a temporary folder. First, the folder whose name it took gets the name back, unless something else has it.
-fn discard(folder: &Path, usage: Use) {
+fn discard_folder(folder: &Path, usage: Use) {
     if usage == Use::Scratch || give_back(folder).is_ok() {
         // If it cannot be removed now, the next run finds it as a leftover.
-        let _ = remove(folder);
+        let _ = remove_folder(folder);
     }
 }
 
 /// Removes a folder, with the lock last: a later run removes a folder without a lock only if it is empty.
-fn remove(folder: &Path) -> io::Result<()> {
+fn remove_folder(folder: &Path) -> io::Result<()> {
     let lock = folder.join(LOCK);
     if !lock.exists() {
         return fs::remove_dir(folder);

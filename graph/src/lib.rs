@@ -29,7 +29,7 @@ pub use computation::{Alias, Graph, GraphBuilder, GraphError, OpId, Operation, P
 pub use formats::{PipeDream, ProfileError, read_jsonl, write_dot, write_jsonl};
 pub use order::{
     Ancestors, Clash, Dependencies, Lowered, OrderError, Rehearsal, Safety, Storage, TooManyOperations,
-    liveness, lower, lower_for_all_orders,
+    lower_for_all_orders, lower_graph, placement_problem,
 };
 pub use schedule::{
     Audited, Completions, Content, ConvolutionAlgorithm, ConvolutionChoice, Engine, Event, EventId,
@@ -37,5 +37,6 @@ pub use schedule::{
     ScheduleBound, ScheduleBudget, ScheduleError, ScheduleEvidence, ScheduleHalt, ScheduleMark,
     ScheduleOutcome, ScheduleRun, ScheduledBuffer, Scheduler, SchedulerDescriptor, SchedulingProblem, Span,
     Stuck, Task, Timeline, Times, TimesError, TrainingNet, Verified, Violation, Work, WorkspaceLimitError,
-    compute_bound, execute_scheduler, execute_scheduler_observed, gradient_sums, simulate, validate,
+    compute_bound, execute_scheduler, execute_scheduler_observed, gradient_sums, simulate_schedule,
+    validate_schedule,
 };

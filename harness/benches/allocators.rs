@@ -31,7 +31,7 @@ fn propagate<A: OnlineAllocator + ?Sized>(memory: &mut A, sequence: &Sequence, a
                 let operation = operations.map(|operations| operations[at]);
                 if operation != entered {
                     entered = operation;
-                    operation.into_iter().for_each(|operation| memory.enter(operation));
+                    operation.into_iter().for_each(|operation| memory.enter_operation(operation));
                 }
                 let size = Bytes::new(sequence.sizes()[at]);
                 addresses[at] = black_box(memory.alloc(size, Stream::default()).expect("no limit"));
@@ -44,14 +44,14 @@ fn propagate<A: OnlineAllocator + ?Sized>(memory: &mut A, sequence: &Sequence, a
 }
 
 fn planned(instance: &Instance) -> Planned {
-    let planner = planlab_solvers::planner(PLANNER).expect("registered");
+    let planner = planlab_solvers::find_planner(PLANNER).expect("registered");
     let outcome = execute(&*planner, instance, Budget::default(), 0);
     Planned::new(&outcome.best.expect("a plan"), Box::new(Simulated::new())).expect("a segment")
 }
 
 /// The operation that requests each buffer.
 fn operations(trace: &Trace) -> Vec<u64> {
-    let number = |op: Option<&str>| Digest::of_bytes(op.unwrap_or_default().as_bytes()).number();
+    let number = |op: Option<&str>| Digest::of_bytes(op.unwrap_or_default().as_bytes()).as_number();
     trace.labels.buffers.iter().map(|label| number(label.op.as_deref())).collect()
 }
 
@@ -60,7 +60,7 @@ fn allocators(criterion: &mut Criterion) {
         let trace = Catalog::new(None).load(workload).expect("a workload");
         let sequence = Sequence::new(&Requests::new(&trace.instance).with_operations(operations(&trace)));
         let mut group = criterion.benchmark_group(format!("allocators/{workload}"));
-        group.sample_size(10).throughput(Throughput::Elements(sequence.requests()));
+        group.sample_size(10).throughput(Throughput::Elements(sequence.request_count()));
         let mut addresses = vec![Address::NULL; sequence.sizes().len()];
         let mut plan = planned(&trace.instance);
         group.bench_function(BenchmarkId::from_parameter("plan"), |bencher| {

@@ -19,7 +19,7 @@ use clap::error::ErrorKind;
 
 use cli::{Cli, Verb};
 use shell::exit::{Exit, Failure, Verdict};
-use shell::output::{Output, note, printable};
+use shell::output::{Output, print_note, printable};
 use shell::signals;
 
 const VERBLESS: &str = "no verb is named; `planlab --help` lists them";
@@ -29,18 +29,18 @@ fn main() -> ExitCode {
     hush_damage();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return misused(&error),
+        Err(error) => return report_misuse(&error),
     };
     let json = cli.json;
-    let verdict = run(cli);
+    let verdict = run_verb(cli);
     // What goes wrong while an interrupted process is being ended is not reported.
-    planlab_files::settle();
+    planlab_files::settle_after_abandon();
     let exit = match verdict {
         Ok(exit) => exit,
         Err(failure) if is_closed_pipe(&failure) => Exit::Complete,
         Err(failure) => {
-            note(&failure.message());
-            tell(&failure, json);
+            print_note(&failure.full_message());
+            print_failure(&failure, json);
             failure.exit
         }
     };
@@ -59,7 +59,7 @@ fn hush_damage() {
 }
 
 /// Help and the version that were asked for, or what is wrong with the arguments.
-fn misused(error: &clap::Error) -> ExitCode {
+fn report_misuse(error: &clap::Error) -> ExitCode {
     let text = error.render().to_string();
     let is_plain = |word: OsString| matches!(printable(&word.to_string_lossy()), Cow::Borrowed(_));
     let is_verbless = matches!(
@@ -68,35 +68,35 @@ fn misused(error: &clap::Error) -> ExitCode {
     );
     if error.kind() == ErrorKind::MissingSubcommand {
         // The parser's words name the verbs that are for planlab itself.
-        note(VERBLESS);
+        print_note(VERBLESS);
     } else if std::env::args_os().all(is_plain) {
         // In colours. If stdout or stderr is closed, nobody can read a message.
         let _ = error.print();
     } else {
-        note(&text);
+        print_note(&text);
     }
     if !error.use_stderr() {
         return ExitCode::from(Exit::Complete.code());
     }
     let asked = std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json");
-    let reason = if is_verbless { VERBLESS } else { reason(&text) };
+    let reason = if is_verbless { VERBLESS } else { usage_reason(&text) };
     let reason = reason.split_whitespace().collect::<Vec<_>>().join(" ");
-    tell(&Failure::usage(reason), asked);
+    print_failure(&Failure::from_usage(reason), asked);
     ExitCode::from(Exit::Usage.code())
 }
 
 /// What is wrong; tips and the usage are for people.
-fn reason(text: &str) -> &str {
+fn usage_reason(text: &str) -> &str {
     let after = ["\n\n  tip: ", "\n\nUsage:", "\n\nFor more information"];
     let end = after.iter().filter_map(|mark| text.find(mark)).min().unwrap_or(text.len());
     text[..end].trim_start_matches("error: ")
 }
 
 /// Prints an error where programs look for it.
-fn tell(failure: &Failure, json: bool) {
+fn print_failure(failure: &Failure, json: bool) {
     if json {
         // The exit code says so, too.
-        let _ = Output { json, tables: None }.value(&failure.object());
+        let _ = Output { json, tables: None }.print_value(&failure.as_json());
     }
 }
 
@@ -106,12 +106,12 @@ fn is_closed_pipe(failure: &Failure) -> bool {
     causes.any(|cause| cause.kind() == io::ErrorKind::BrokenPipe)
 }
 
-fn run(cli: Cli) -> Verdict {
+fn run_verb(cli: Cli) -> Verdict {
     let output = Output { json: cli.json, tables: cli.table };
     if cli.verb.relays_signals() {
-        signals::relay()?;
-    } else if !cli.verb.serves() {
-        signals::listen(cli.verb.ends_by_itself(), process::end_all)?;
+        signals::relay_signals()?;
+    } else if !cli.verb.serves_parent() {
+        signals::listen_for_signals(cli.verb.ends_by_itself(), process::end_all)?;
     }
     inputs::set_limit(cli.input_limit);
     if cli.verb.needs_planners() {
@@ -127,22 +127,22 @@ fn run(cli: Cli) -> Verdict {
         Verb::Simulate(args) => verbs::simulate::run(&args, output),
         Verb::Replay(args) => verbs::replay::run(&args, output),
         Verb::Run(args) => verbs::run::run(&args, output),
-        Verb::Generate(args) => verbs::convert::generate(&args, output),
+        Verb::Generate(args) => verbs::convert::generate_trace(&args, output),
         Verb::Model(args) => verbs::model::run(&args, output),
         Verb::Graph(args) => verbs::graph::run(&args, output),
         Verb::Schedule(args) => verbs::schedule::run(&args, output),
         Verb::Sweep(args) => verbs::sweep::run(&args, output),
-        Verb::Import(args) => verbs::convert::import(&args, output),
-        Verb::Export(args) => verbs::convert::export(&args, output),
+        Verb::Import(args) => verbs::convert::import_file(&args, output),
+        Verb::Export(args) => verbs::convert::export_trace(&args, output),
         Verb::AddWorkload(args) => verbs::add_workload::run(&args, output),
         Verb::Explain(args) => verbs::explain::run(&args, output),
         #[cfg(feature = "reports")]
-        Verb::Show(args) => verbs::picture::show(&args, output),
+        Verb::Show(args) => verbs::picture::show_trace(&args, output),
         #[cfg(feature = "reports")]
-        Verb::Report(args) => verbs::picture::report(&args, output),
+        Verb::Report(args) => verbs::picture::write_report(&args, output),
         #[cfg(feature = "reports")]
-        Verb::Merge(args) => verbs::store::merge(&args, output),
-        Verb::Audit(args) => verbs::store::audit(&args, output),
+        Verb::Merge(args) => verbs::store::merge_stores(&args, output),
+        Verb::Audit(args) => verbs::store::audit_store(&args, output),
         #[cfg(feature = "reports")]
         Verb::Query(args) => verbs::query::run(&args, output),
         #[cfg(feature = "reports")]
@@ -157,6 +157,6 @@ fn run(cli: Cli) -> Verdict {
         Verb::RunDeviceReplay => kinds::pool::device::child::serve(),
         #[cfg(feature = "reports")]
         Verb::RunQuery => verbs::query::serve(),
-        Verb::ExecExternal(args) => kinds::external::launch::run(&args),
+        Verb::ExecExternal(args) => kinds::external::launch::become_program(&args),
     }
 }

@@ -60,7 +60,7 @@ impl Limits {
         };
         let key = &self.planner;
         let planner =
-            planlab_solvers::planner(key).ok_or_else(|| bad(format!("there is no planner `{key}`")))?;
+            planlab_solvers::find_planner(key).ok_or_else(|| bad(format!("there is no planner `{key}`")))?;
         let target = self.capacity.map(Bytes::new);
         let budget = Budget { wall, work: self.work_limit, target, threads, ..Budget::default() };
         Ok(Asked { planner, budget, seed: self.seed })
@@ -92,7 +92,7 @@ pub(crate) fn plan_columns<'py>(
         align: alignment.as_ref().map(|column| column.as_slice()).transpose()?,
         pin: pins.as_ref().map(|column| column.as_slice()).transpose()?,
     };
-    let instance = columns.instance().map_err(|error| bad(error.to_string()))?;
+    let instance = columns.build_instance().map_err(|error| bad(error.to_string()))?;
     plan(py, &instance, asked)
 }
 
@@ -116,7 +116,7 @@ pub(crate) fn plan<'py>(py: Python<'py>, instance: &Instance, asked: Asked) -> P
         plan.in_place().iter().map(|pair| (pair.input.get(), pair.output.get())).collect()
     });
     let height = outcome.height().map_or(0, Bytes::get);
-    let (bound, load) = (outcome.claim().value.get(), instance.load().bytes.get());
+    let (bound, load) = (outcome.bound_claim().value.get(), instance.load().bytes.get());
     Ok((offsets, height, bound, load, proved, stop.name(), outcome.elapsed.as_secs_f64(), hand_overs))
 }
 

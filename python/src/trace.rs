@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use numpy::PyArray1;
 use planlab_dsa::{Alignment, ArenaId, Buffer, Label};
-use planlab_workloads::formats::{self, read_trace, read_trace_from, save, write_trace};
+use planlab_workloads::formats::{self, read_trace, read_trace_from, save_file, write_trace};
 use planlab_workloads::{Catalog, Dialect, ReadOptions, Trace, WorkloadError, did_you_mean};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
@@ -93,7 +93,7 @@ pub(crate) fn is_file_name(name: &str) -> bool {
 #[pyfunction]
 pub(crate) fn write_file(py: Python<'_>, path: PathBuf, content: &[u8]) -> PyResult<()> {
     let name = path.display().to_string();
-    py.detach(|| save(&path, content)).map_err(|error| of_the_system(&name, &error.into_source()))
+    py.detach(|| save_file(&path, content)).map_err(|error| of_the_system(&name, &error.into_source()))
 }
 
 #[pymethods]

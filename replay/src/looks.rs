@@ -11,7 +11,7 @@ pub(crate) fn are_mostly_clock(runs: u64, all_ns: u64) -> bool {
     is_over_half(runs, between_looks_ns(), all_ns)
 }
 
-pub(crate) fn nanoseconds(time: Duration) -> u64 {
+pub(crate) fn as_nanoseconds(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -21,7 +21,7 @@ fn is_over_half(runs: u64, look_ns: u64, all_ns: u64) -> bool {
 
 /// The median time from one look at the clock to the next, in nanoseconds.
 fn between_looks_ns() -> u64 {
-    let look = |_| nanoseconds(Instant::now().elapsed());
+    let look = |_| as_nanoseconds(Instant::now().elapsed());
     let mut times: Vec<u64> = (0..LOOKS).map(look).collect();
     times.sort_unstable();
     times[LOOKS / 2]

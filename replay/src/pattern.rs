@@ -7,7 +7,7 @@
 //! blocks that overlap produce wrong bytes and no worse.
 #![allow(unsafe_code, reason = "blocks are raw memory")]
 
-use crate::address::pointer;
+use crate::address::pointer_to;
 
 /// Bytes of a page.
 pub(crate) const PAGE: u64 = 4096;
@@ -17,13 +17,13 @@ const WORD: u64 = 8;
 const STRIDE: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The key of block `number`.
-pub(crate) const fn key(number: u64) -> u64 {
+pub(crate) const fn block_key(number: u64) -> u64 {
     let mixed = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     mixed ^ (mixed >> 31)
 }
 
-const fn word(key: u64, index: u64) -> u64 {
+const fn pattern_word(key: u64, index: u64) -> u64 {
     key.wrapping_add(index.wrapping_mul(STRIDE))
 }
 
@@ -32,20 +32,20 @@ const fn word(key: u64, index: u64) -> u64 {
 /// # Safety
 ///
 /// The `size` bytes at `address` may be written, and no Rust value lies there.
-pub(crate) unsafe fn fill(address: u64, size: u64, key: u64) {
+pub(crate) unsafe fn fill_block(address: u64, size: u64, key: u64) {
     let words = size / WORD;
     for index in 0..words {
         // SAFETY: the word lies inside the block, which the caller may write; an unaligned write needs no alignment.
-        unsafe { pointer::<u64>(address + index * WORD).write_unaligned(word(key, index)) };
+        unsafe { pointer_to::<u64>(address + index * WORD).write_unaligned(pattern_word(key, index)) };
     }
-    let rest = word(key, words).to_le_bytes();
+    let rest = pattern_word(key, words).to_le_bytes();
     for (at, byte) in (words * WORD..size).zip(rest) {
         // SAFETY: as above; `at` is below `size`.
-        unsafe { pointer::<u8>(address + at).write(byte) };
+        unsafe { pointer_to::<u8>(address + at).write(byte) };
     }
 }
 
-/// Checks what [`fill`] wrote; returns the distance of the first wrong word from the block's begin, in bytes.
+/// Checks what [`fill_block`] wrote; returns the distance of the first wrong word from the block's begin, in bytes.
 ///
 /// # Safety
 ///
@@ -54,15 +54,15 @@ pub(crate) unsafe fn first_wrong(address: u64, size: u64, key: u64) -> Option<u6
     let words = size / WORD;
     for index in 0..words {
         // SAFETY: the word lies inside the block, which the caller may read; an unaligned read needs no alignment.
-        let found = unsafe { pointer::<u64>(address + index * WORD).read_unaligned() };
-        if found != word(key, index) {
+        let found = unsafe { pointer_to::<u64>(address + index * WORD).read_unaligned() };
+        if found != pattern_word(key, index) {
             return Some(index * WORD);
         }
     }
-    let rest = word(key, words).to_le_bytes();
+    let rest = pattern_word(key, words).to_le_bytes();
     for (at, byte) in (words * WORD..size).zip(rest) {
         // SAFETY: as above; `at` is below `size`.
-        if unsafe { pointer::<u8>(address + at).read() } != byte {
+        if unsafe { pointer_to::<u8>(address + at).read() } != byte {
             return Some(at);
         }
     }
@@ -73,13 +73,13 @@ pub(crate) unsafe fn first_wrong(address: u64, size: u64, key: u64) -> Option<u6
 ///
 /// # Safety
 ///
-/// As [`fill`].
-pub(crate) unsafe fn touch(address: u64, size: u64) {
+/// As [`fill_block`].
+pub(crate) unsafe fn touch_pages(address: u64, size: u64) {
     let end = address + size;
     let mut at = address;
     while at < end {
         // SAFETY: `at` lies inside the block, which the caller may write. Volatile, because nobody reads it.
-        unsafe { pointer::<u8>(at).write_volatile(1) };
+        unsafe { pointer_to::<u8>(at).write_volatile(1) };
         at = (at / PAGE + 1) * PAGE;
     }
 }
@@ -101,8 +101,8 @@ mod tests {
         for (at, size) in [(0, 0), (0, 1), (3, 7), (1, 8), (5, 9), (0, 64), (13, 71)] {
             // SAFETY: all lie inside the 100 bytes, which live to the end of the test.
             unsafe {
-                fill(base + at, size, key(7));
-                assert_eq!(first_wrong(base + at, size, key(7)), None, "{at} {size}");
+                fill_block(base + at, size, block_key(7));
+                assert_eq!(first_wrong(base + at, size, block_key(7)), None, "{at} {size}");
             }
         }
         drop(memory);
@@ -114,10 +114,10 @@ mod tests {
         for at in 0..29 {
             // SAFETY: all lie inside the 29 bytes, which live to the end of the test.
             unsafe {
-                fill(base, 29, key(1));
-                let byte = pointer::<u8>(base + at);
+                fill_block(base, 29, block_key(1));
+                let byte = pointer_to::<u8>(base + at);
                 byte.write(byte.read() ^ 1);
-                assert!(first_wrong(base, 29, key(1)).is_some_and(|wrong| wrong <= at), "{at}");
+                assert!(first_wrong(base, 29, block_key(1)).is_some_and(|wrong| wrong <= at), "{at}");
             }
         }
         drop(memory);
@@ -129,10 +129,10 @@ mod tests {
         for shift in 0..64 {
             // SAFETY: both blocks lie inside the 96 bytes, which live to the end of the test.
             unsafe {
-                fill(base, 64, key(1));
-                fill(base + shift, 32, key(2));
-                assert!(first_wrong(base, 64, key(1)).is_some(), "{shift}");
-                assert_eq!(first_wrong(base + shift, 32, key(2)), None, "{shift}");
+                fill_block(base, 64, block_key(1));
+                fill_block(base + shift, 32, block_key(2));
+                assert!(first_wrong(base, 64, block_key(1)).is_some(), "{shift}");
+                assert_eq!(first_wrong(base + shift, 32, block_key(2)), None, "{shift}");
             }
         }
         drop(memory);
@@ -143,8 +143,8 @@ mod tests {
         let (memory, base) = memory(4 * 4096);
         // SAFETY: the block lies inside the memory, which lives to the end of the test.
         let touched: Vec<u64> = unsafe {
-            touch(base + 5, 3 * 4096);
-            (0..4 * 4096).filter(|at| pointer::<u8>(base + at).read() == 1).collect()
+            touch_pages(base + 5, 3 * 4096);
+            (0..4 * 4096).filter(|at| pointer_to::<u8>(base + at).read() == 1).collect()
         };
         assert!((3..=4).contains(&touched.len()) && touched[0] == 5, "{touched:?}");
         drop(memory);

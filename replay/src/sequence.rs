@@ -65,29 +65,29 @@ impl Sequence {
             requests: 0,
             peak: (0, 0),
             total: 0,
-            operations: requests.operations().map(<[u64]>::to_vec),
+            operations: requests.requesting_operations().map(<[u64]>::to_vec),
             kind: requests.kind(),
         };
         let mut is_live = vec![false; requests.sizes().len()];
         let mut live = 0;
-        for call in requests.events() {
+        for call in requests.calls_in_order() {
             match call {
                 Call::Alloc(id) => {
                     is_live[id.index()] = true;
-                    sequence.push(Kind::Alloc, id.get(), &mut live);
+                    sequence.push_call(Kind::Alloc, id.get(), &mut live);
                 }
                 Call::Free(id) => {
                     is_live[id.index()] = false;
-                    sequence.push(Kind::Free, id.get(), &mut live);
+                    sequence.push_call(Kind::Free, id.get(), &mut live);
                 }
             }
         }
         let left = (0_u32..).zip(is_live).filter(|&(_, is_live)| is_live);
-        left.for_each(|(id, _)| sequence.push(Kind::Free, id, &mut live));
+        left.for_each(|(id, _)| sequence.push_call(Kind::Free, id, &mut live));
         sequence
     }
 
-    fn push(&mut self, kind: Kind, id: u32, live: &mut u64) {
+    fn push_call(&mut self, kind: Kind, id: u32, live: &mut u64) {
         self.buffers.push(id);
         let end = self.buffers.len();
         match self.runs.last_mut().filter(|run| run.kind == kind) {
@@ -109,7 +109,7 @@ impl Sequence {
 
     /// The runs in order; the kind alternates.
     pub fn runs(&self) -> impl Iterator<Item = (Kind, &[u32])> + '_ {
-        self.part(0, self.runs.len())
+        self.runs_between(0, self.runs.len())
     }
 
     /// All calls in order, each with its buffer.
@@ -118,11 +118,11 @@ impl Sequence {
     }
 
     /// The runs up to the first after which the most bytes are live, and the runs after that.
-    pub fn halves(&self) -> [impl Iterator<Item = (Kind, &[u32])> + '_; 2] {
-        [self.part(0, self.peak.1), self.part(self.peak.1, self.runs.len())]
+    pub fn halves_at_peak(&self) -> [impl Iterator<Item = (Kind, &[u32])> + '_; 2] {
+        [self.runs_between(0, self.peak.1), self.runs_between(self.peak.1, self.runs.len())]
     }
 
-    fn part(&self, from: usize, to: usize) -> impl Iterator<Item = (Kind, &[u32])> + '_ {
+    fn runs_between(&self, from: usize, to: usize) -> impl Iterator<Item = (Kind, &[u32])> + '_ {
         let mut start = from.checked_sub(1).map_or(0, |before| self.runs[before].end);
         self.runs[from..to].iter().map(move |run| {
             let buffers = &self.buffers[start..run.end];
@@ -151,19 +151,19 @@ impl Sequence {
 
     /// The number of requests in one propagation.
     #[must_use]
-    pub const fn requests(&self) -> u64 {
+    pub const fn request_count(&self) -> u64 {
         self.requests
     }
 
     /// The most requested bytes live at once.
     #[must_use]
-    pub const fn peak(&self) -> Bytes {
+    pub const fn peak_bytes(&self) -> Bytes {
         Bytes::new(self.peak.0)
     }
 
     /// Bytes of all requests together.
     #[must_use]
-    pub const fn total(&self) -> Bytes {
+    pub const fn total_bytes(&self) -> Bytes {
         Bytes::new(self.total)
     }
 }
@@ -198,7 +198,7 @@ mod tests {
             ]
         );
         assert_eq!(
-            (sequence.requests(), sequence.peak(), sequence.total()),
+            (sequence.request_count(), sequence.peak_bytes(), sequence.total_bytes()),
             (4, Bytes::new(70), Bytes::new(100))
         );
     }
@@ -207,7 +207,7 @@ mod tests {
     fn the_halves_meet_where_the_most_is_live() {
         let sequence = sequence(&[(10, 0, 2), (20, 2, 4), (30, 1, 5), (40, 4, 5)]);
         let [first, second]: [Vec<(Kind, usize)>; 2] =
-            sequence.halves().map(|half| half.map(|(kind, ids)| (kind, ids.len())).collect());
+            sequence.halves_at_peak().map(|half| half.map(|(kind, ids)| (kind, ids.len())).collect());
         let (alloc, free) = ((Kind::Alloc, 1), (Kind::Free, 1));
         assert_eq!(first, [(Kind::Alloc, 2), free, alloc, free, alloc]);
         assert_eq!(second, [(Kind::Free, 2)]);
@@ -216,6 +216,9 @@ mod tests {
     #[test]
     fn no_buffers_make_no_runs() {
         let sequence = sequence(&[]);
-        assert_eq!((sequence.runs().count(), sequence.peak(), sequence.requests()), (0, Bytes::ZERO, 0));
+        assert_eq!(
+            (sequence.runs().count(), sequence.peak_bytes(), sequence.request_count()),
+            (0, Bytes::ZERO, 0)
+        );
     }
 }

@@ -14,10 +14,10 @@ use crate::data::frameworks::Frameworks;
 use crate::data::planners::model::Model;
 use crate::data::replays::Replays;
 use crate::data::schedules::Schedules;
-use crate::format::count;
+use crate::format::format_count;
 use crate::site::output::{Frame, Writer};
 use crate::site::page::Page;
-use crate::site::{ReportOptions, Site, draw, draw_nets, slug, unique};
+use crate::site::{ReportOptions, Site, draw_instances, draw_nets, file_slug, make_unique};
 use crate::{ReportError, pages};
 
 /// The files that were written.
@@ -66,10 +66,10 @@ impl Report {
         let frameworks = read_frameworks(dir)?;
         findings.extend(audit_frameworks(&frameworks));
         let model = Model::new(tables)?;
-        findings.extend(audit_shards(dir, model.rows() > 0 || !schedules.is_empty())?);
+        findings.extend(audit_shards(dir, model.row_count() > 0 || !schedules.is_empty())?);
         findings.sort_by_key(|finding| !finding.is_refutation());
-        let slugs = unique(model.workloads.iter().map(|workload| slug(&workload.key)));
-        let planner_slugs = unique(model.all.planners.iter().map(|planner| slug(&planner.label)));
+        let slugs = make_unique(model.workloads.iter().map(|workload| file_slug(&workload.key)));
+        let planner_slugs = make_unique(model.all.planners.iter().map(|planner| file_slug(&planner.label)));
         let store = dir.to_path_buf();
         let (replays, schedules) = (Replays::new(rows), Schedules::new(schedules));
         let frameworks = Frameworks::new(frameworks);
@@ -78,7 +78,7 @@ impl Report {
 
     /// The findings of the audit.
     #[must_use]
-    pub fn findings(&self) -> &[Finding] {
+    pub fn audit_findings(&self) -> &[Finding] {
         &self.findings
     }
 
@@ -89,8 +89,8 @@ impl Report {
     /// # Errors
     ///
     /// [`ReportError::Folder`] if the folder contains other files or cannot be written; [`ReportError::Draw`].
-    pub fn write(&self, out: impl AsRef<Path>) -> Result<Written, ReportError> {
-        self.write_into(Self::folder(out, &self.store)?)
+    pub fn write_to(&self, out: impl AsRef<Path>) -> Result<Written, ReportError> {
+        self.write_into(Self::open_folder(out, &self.store)?)
     }
 
     /// Checks whether a report of `store` may be written to a folder, before the report is made.
@@ -98,15 +98,15 @@ impl Report {
     /// # Errors
     ///
     /// Like [`NewFolder::create`].
-    pub fn folder(out: impl AsRef<Path>, store: impl AsRef<Path>) -> Result<NewFolder, ReportError> {
+    pub fn open_folder(out: impl AsRef<Path>, store: impl AsRef<Path>) -> Result<NewFolder, ReportError> {
         Ok(NewFolder::create(out.as_ref(), KIND, &[store])?)
     }
 
-    /// Writes the report into the folder from [`Report::folder`].
+    /// Writes the report into the folder from [`Report::open_folder`].
     ///
     /// # Errors
     ///
-    /// Like [`Report::write`].
+    /// Like [`Report::write_to`].
     pub fn write_into(&self, mut folder: NewFolder) -> Result<Written, ReportError> {
         let mut site = Site {
             store: &self.store,
@@ -121,29 +121,29 @@ impl Report {
             instances: Vec::new(),
             drawn: Vec::new(),
         };
-        site.instances = draw(&site, &mut folder)?;
+        site.instances = draw_instances(&site, &mut folder)?;
         site.drawn = draw_nets(&site, &mut folder)?;
         let pages = pages::of_report(&site)?;
-        let mut writer = Writer::new(folder, self.frame(&pages));
+        let mut writer = Writer::new(folder, self.page_frame(&pages));
         for page in pages {
-            writer.write(&page)?;
+            writer.write_page(&page)?;
         }
         for planner in 0..self.model.all.planners.len() {
-            writer.write(&pages::of_planner(&site, planner))?;
+            writer.write_page(&pages::of_planner(&site, planner))?;
         }
         for workload in 0..self.model.workloads.len() {
             for page in pages::of_workload(&site, workload) {
-                writer.write(&page)?;
+                writer.write_page(&page)?;
             }
         }
-        Ok(Written { pages: writer.pages, files: writer.into_folder().commit(self.about())? })
+        Ok(Written { pages: writer.pages, files: writer.into_folder().commit(self.manifest_entries())? })
     }
 
     /// Further entries of the folder's manifest.
-    fn about(&self) -> serde_json::Map<String, serde_json::Value> {
+    fn manifest_entries(&self) -> serde_json::Map<String, serde_json::Value> {
         let about = [
             ("command", json!(self.options.command)),
-            ("records", json!(self.model.rows())),
+            ("records", json!(self.model.row_count())),
             ("digest", json!(self.model.digest)),
             ("replays", json!(self.replays.rows)),
             ("schedules", json!(self.schedules.rows)),
@@ -153,10 +153,10 @@ impl Report {
         about.map(|(name, value)| (name.to_owned(), value)).into_iter().collect()
     }
 
-    fn frame(&self, pages: &[Page]) -> Frame {
+    fn page_frame(&self, pages: &[Page]) -> Frame {
         let records = format!(
             "{} records (digest {}, schema {})",
-            count(self.model.rows()),
+            format_count(self.model.row_count()),
             self.model.digest,
             planlab_results::SCHEMA
         );
@@ -165,10 +165,9 @@ impl Report {
             ("schedules", self.schedules.rows, &self.schedules.digest),
             ("of frameworks", self.frameworks.rows, &self.frameworks.digest),
         ];
-        let further = further
-            .into_iter()
-            .filter(|(_, rows, _)| *rows > 0)
-            .map(|(kind, rows, digest)| format!(" and {} {kind} (digest {digest})", count(rows as u64)));
+        let further = further.into_iter().filter(|(_, rows, _)| *rows > 0).map(|(kind, rows, digest)| {
+            format!(" and {} {kind} (digest {digest})", format_count(rows as u64))
+        });
         let links = pages.iter().filter_map(|page| Some((page.file.clone(), page.name?))).collect();
         Frame {
             command: self.options.command.clone(),

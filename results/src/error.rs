@@ -136,7 +136,7 @@ impl StoreError {
         }
     }
 
-    pub(crate) fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+    pub(crate) fn from_io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Self::Io { action, path, source }
     }
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_told_from_a_folder_that_cannot_be_written() {
         for (code, is_full) in [(28, true), (13, false)] {
-            let error = StoreError::io("write", Path::new("x"))(io::Error::from_raw_os_error(code));
+            let error = StoreError::from_io("write", Path::new("x"))(io::Error::from_raw_os_error(code));
             assert_eq!(error.is_disk_full(), is_full, "{error}");
         }
         assert!(!StoreError::Labels { labels: 1, buffers: 2 }.is_disk_full());

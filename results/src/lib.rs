@@ -37,7 +37,7 @@ pub use rows::{
     threads,
 };
 pub use show::{format, table};
-pub use store::{Merged, Notice, Repair, Store, keeps_plans, merge, read_records, repair};
+pub use store::{Merged, Notice, Repair, Store, keeps_plans, merge_stores, read_records, repair_store};
 #[cfg(feature = "parquet")]
 pub use store::{load_instance, load_plan};
 

@@ -35,8 +35,9 @@ fn decoder(criterion: &mut Criterion) {
         let name = format!("n{buffers}/live{live}");
         let mut group = criterion.benchmark_group("decoder");
         group.sample_size(10);
-        group
-            .bench_function(BenchmarkId::new("exchange", &name), |bencher| bencher.iter(|| probe.exchange()));
+        group.bench_function(BenchmarkId::new("exchange", &name), |bencher| {
+            bencher.iter(|| probe.exchange_random())
+        });
         group.bench_function(BenchmarkId::new("from-scratch", &name), |bencher| {
             bencher.iter(|| probe.from_scratch());
         });

@@ -4,7 +4,7 @@
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use planlab_dsa::Budget;
-use planlab_graph::{Ancestors, Dependencies, Graph, Safety, lower, lower_for_all_orders};
+use planlab_graph::{Ancestors, Dependencies, Graph, Safety, lower_for_all_orders, lower_graph};
 use planlab_solvers::reorder::{ExactOrder, Greedy, HandOvers, LocalSearch, Orders};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -17,21 +17,22 @@ use branching::branching;
 fn graphs(criterion: &mut Criterion) {
     for count in [1_000, 5_000] {
         let graph = branching(count);
-        let dependencies = Dependencies::of(&graph);
+        let dependencies = Dependencies::from_tensors(&graph);
         let mut group = criterion.benchmark_group("lower");
         group.sample_size(10);
         group.bench_function(BenchmarkId::from_parameter(count), |bencher| {
-            bencher.iter(|| lower(&graph, &graph.order()).expect("legal"));
+            bencher.iter(|| lower_graph(&graph, &graph.operation_order()).expect("legal"));
         });
         group.finish();
         let mut group = criterion.benchmark_group("all-orders");
         group.sample_size(10);
         group.bench_function(BenchmarkId::new("ancestors", count), |bencher| {
-            bencher.iter(|| Ancestors::of(&dependencies, Ancestors::MEMORY).expect("small"));
+            bencher.iter(|| Ancestors::from_dependencies(&dependencies, Ancestors::MEMORY).expect("small"));
         });
         for (name, safety) in [("pairs", Safety::KeepApart), ("widened", Safety::Widened)] {
             group.bench_function(BenchmarkId::new(name, count), |bencher| {
-                bencher.iter(|| lower_for_all_orders(&graph, &graph.order(), &dependencies, safety));
+                bencher
+                    .iter(|| lower_for_all_orders(&graph, &graph.operation_order(), &dependencies, safety));
             });
         }
         group.finish();
@@ -46,18 +47,25 @@ fn orders(criterion: &mut Criterion, graph: &Graph, dependencies: &Dependencies,
     group.bench_function(BenchmarkId::new("bound", count), |bencher| {
         // A clone that has no bound yet.
         let fresh = orders.clone();
-        bencher.iter(|| fresh.clone().bound(&budget));
+        bencher.iter(|| fresh.clone().load_bound(&budget));
     });
     group.bench_function(BenchmarkId::new("greedy", count), |bencher| {
-        bencher.iter(|| Greedy::default().order(&orders, &budget));
+        bencher.iter(|| Greedy::default().greedy_order(&orders, &budget));
     });
     group.bench_function(BenchmarkId::new("local-search", count), |bencher| {
         let search = LocalSearch::default().with_work(1 << 20);
-        bencher.iter(|| search.improve(&orders, &graph.order(), &budget, &mut ChaCha8Rng::seed_from_u64(1)));
+        bencher.iter(|| {
+            search.improve_order(
+                &orders,
+                &graph.operation_order(),
+                &budget,
+                &mut ChaCha8Rng::seed_from_u64(1),
+            )
+        });
     });
     group.bench_function(BenchmarkId::new("exact", count), |bencher| {
         let search = ExactOrder::default().with_sets(1 << 8);
-        bencher.iter(|| search.order(&orders, &budget));
+        bencher.iter(|| search.exact_order(&orders, &budget));
     });
     group.finish();
 }

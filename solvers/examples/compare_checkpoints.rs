@@ -61,15 +61,15 @@ impl<'p> Comparison<'p> {
     fn new(problem: &'p SchedulingProblem, candidates: Candidates) -> Result<Self, ScheduleError> {
         let net = CheckpointNet::new(problem, candidates);
         let all = Cut { kept: (0..net.items().len()).collect(), ..Cut::default() };
-        let kept = (net.free_list(&all)?, net.packed(&all)?.seconds());
+        let kept = (net.free_list(&all)?, net.pack_schedule(&all)?.seconds());
         Ok(Self { problem, net, kept })
     }
 
     fn run(&self, rule: Update) -> Result<Row, Box<dyn Error>> {
         let search = Patent::default().with_update(rule);
         let rounds = search.search(self.net.items(), |cut| self.net.free_list(cut).map(Bytes::get))?;
-        let best = Patent::choose(&rounds).ok_or("no round")?.clone();
-        let packed = self.net.packed(&best.cut)?;
+        let best = Patent::choose_round(&rounds).ok_or("no round")?.clone();
+        let packed = self.net.pack_schedule(&best.cut)?;
         Ok(Row { rounds, best, packed })
     }
 

@@ -22,12 +22,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         std::io::stdin().read_to_string(&mut text)?;
     }
     let instance = Instance::from_buffers(read(&text)?)?;
-    let best_fit = planlab_solvers::planner("best-fit").ok_or("best-fit is always there")?;
+    let best_fit = planlab_solvers::find_planner("best-fit").ok_or("best-fit is always there")?;
     let outcome = execute(&best_fit, &instance, Budget::default(), 0);
     let plan = outcome.best.as_ref().ok_or("there is no plan")?;
     let load = instance.load().bytes;
     println!("height {} load {load} fragmentation {:.4}", plan.height(), fragmentation(plan.height(), load));
-    println!("bound {} optimal {}", outcome.claim(), outcome.is_optimal());
+    println!("bound {} optimal {}", outcome.bound_claim(), outcome.is_optimal());
     for (buffer, offset) in instance.buffers().iter().zip(plan.offsets()) {
         println!("{},{},{},{offset}", buffer.live.start(), buffer.live.end(), buffer.size);
     }

@@ -99,7 +99,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let buffers = [(0, 4, 5), (1, 4, 6), (5, 8, 7), (2, 6, 6)]
         .map(|(start, end, size)| LiveRange::new(start, end).map(|live| Buffer::new(Bytes::new(size), live)));
     let instance = Instance::from_buffers(buffers.into_iter().collect::<Result<_, _>>()?)?;
-    let by_size = planlab_solvers::planner("first-fit/size").ok_or("first-fit/size is always there")?;
+    let by_size = planlab_solvers::find_planner("first-fit/size").ok_or("first-fit/size is always there")?;
     for planner in [&by_size as &dyn Planner, &SqueakyWheel] {
         let outcome = execute(planner, &instance, Budget::default(), 0);
         let plan = outcome.best.ok_or("there is no plan")?;

@@ -27,7 +27,7 @@ use planlab_dsa::{
     Planner, Run, Scope, Stop, VerifiedPlan,
 };
 
-use crate::nested::{Ended, Share, Then, nested, raise_both};
+use crate::nested::{Ended, Share, Then, raise_both, run_nested};
 
 /// Units of work of the first share if work is not limited: at least, and for each buffer.
 const FIRST_SHARE: (u64, u64) = (1 << 20, 64);
@@ -47,16 +47,16 @@ pub(crate) fn has_arenas(instance: &Instance) -> bool {
 pub(crate) fn plan_each_arena(planner: &dyn Planner, run: &mut Run<'_>) -> Result<(), Halt> {
     let parts = run.instance().split_arenas();
     let mut arenas = Arenas::new(run.instance(), &parts);
-    arenas.offer(run)?;
+    arenas.offer_combined(run)?;
     for round in 0.. {
-        let open = arenas.open();
+        let open = arenas.open_arenas();
         if open.is_empty() {
             return Ok(());
         }
         for (at, &arena) in open.iter().enumerate() {
             // The first round leaves a share for the second.
             let to_come = open.len() - at + usize::from(round == 0);
-            arenas.plan(run, planner, arena, (round, to_come))?;
+            arenas.plan_arena(run, planner, arena, (round, to_come))?;
         }
     }
     Ok(())
@@ -64,7 +64,7 @@ pub(crate) fn plan_each_arena(planner: &dyn Planner, run: &mut Run<'_>) -> Resul
 
 /// The state of an arena.
 #[derive(Clone, Debug, Default)]
-struct Known {
+struct KnownArena {
     capacity: Option<Bytes>,
     /// The lowest plan within the capacity, and its height.
     best: Option<(Bytes, Plan)>,
@@ -76,13 +76,13 @@ struct Known {
 /// All arenas of an instance, and their states.
 struct Arenas<'p> {
     parts: &'p [ArenaPart],
-    known: Vec<Known>,
+    known: Vec<KnownArena>,
     count: usize,
 }
 
 impl<'p> Arenas<'p> {
     fn new(instance: &Instance, parts: &'p [ArenaPart]) -> Self {
-        let of = |(arena, part): (&planlab_dsa::Arena, &ArenaPart)| Known {
+        let of = |(arena, part): (&planlab_dsa::Arena, &ArenaPart)| KnownArena {
             capacity: arena.capacity,
             best: part.ids.is_empty().then(|| (Bytes::ZERO, Plan::default())),
             bound: Bound::default(),
@@ -93,7 +93,7 @@ impl<'p> Arenas<'p> {
     }
 
     /// The arenas still to be planned; empty if one has no plan and will not get one.
-    fn open(&self) -> Vec<usize> {
+    fn open_arenas(&self) -> Vec<usize> {
         if self.known.iter().any(|arena| arena.is_done && arena.best.is_none()) {
             return Vec::new();
         }
@@ -101,31 +101,32 @@ impl<'p> Arenas<'p> {
     }
 
     /// Looks for a first plan of an arena, or for a lower one.
-    fn plan(
+    fn plan_arena(
         &mut self,
         run: &mut Run<'_>,
         planner: &dyn Planner,
         at: usize,
         (round, to_come): (u32, usize),
     ) -> Result<(), Halt> {
-        if run.remaining() == Some(Duration::ZERO) {
+        if run.remaining_time() == Some(Duration::ZERO) {
             return Err(Halt::Stop(Stop::Deadline));
         }
         let parts = self.parts;
         let is_first = self.known[at].best.is_none();
         let by_work = planner.descriptor().honours.work_limit;
-        let share = self.share(run, at, by_work, (round, to_come));
+        let share = self.share_of(run, at, by_work, (round, to_come));
         let informed = Informed { planner, bound: self.known[at].bound };
-        let Ended { end, bound, work } = nested(run, &informed, &parts[at].instance, share, |run, event| {
-            self.take(run, at, event)?;
-            let has_first = is_first && self.known[at].best.is_some();
-            Ok(if has_first { Then::End } else { Then::GoOn })
-        })?;
+        let Ended { end, bound, work } =
+            run_nested(run, &informed, &parts[at].instance, share, |run, event| {
+                self.take_event(run, at, event)?;
+                let has_first = is_first && self.known[at].best.is_some();
+                Ok(if has_first { Then::End } else { Then::GoOn })
+            })?;
         match end? {
             Stop::Finished | Stop::Proved => self.known[at].is_done = true,
             Stop::Infeasible if is_first => {
                 let arena = ArenaId::new(u16::try_from(at).expect("arena ids have 16 bits"));
-                run.raise_arena_bound(arena, bound.of(Scope::Any))?;
+                run.raise_arena_bound(arena, bound.best_claim(Scope::Any))?;
             }
             _ => {}
         }
@@ -135,9 +136,9 @@ impl<'p> Arenas<'p> {
 
     /// The share of one arena. It has a time limit only if the planner counts no work (`by_work` is false), so that a
     /// time limit decides where a run ends and nothing else.
-    fn share(&self, run: &Run<'_>, at: usize, by_work: bool, (round, to_come): (u32, usize)) -> Share {
+    fn share_of(&self, run: &Run<'_>, at: usize, by_work: bool, (round, to_come): (u32, usize)) -> Share {
         let parts = u32::try_from(to_come).expect("there are at most 65535 arenas");
-        let (wall, work) = match (run.remaining(), run.remaining_work()) {
+        let (wall, work) = match (run.remaining_time(), run.remaining_work()) {
             (wall, Some(work)) => (wall, Some((work / u64::from(parts)).max(1))),
             (Some(wall), None) if !by_work && self.waits_for_a_plan(at) => {
                 (Some(wall / parts), Some(u64::MAX))
@@ -145,7 +146,7 @@ impl<'p> Arenas<'p> {
             (Some(wall), None) if !by_work => (Some(wall / parts), None),
             (wall, None) => (wall, Some(self.first_share(at) << round.min(MOST_DOUBLINGS))),
         };
-        Share { wall, work, target: self.target(run, at), hints: self.hints(run, at) }
+        Share { wall, work, target: self.target_height(run, at), hints: self.starting_hints(run, at) }
     }
 
     fn first_share(&self, at: usize) -> u64 {
@@ -161,7 +162,7 @@ impl<'p> Arenas<'p> {
 
     /// The height that is low enough: the capacity for a first plan, then what the other arenas leave of the target,
     /// unless that is known to be out of reach for this arena alone.
-    fn target(&self, run: &Run<'_>, at: usize) -> Option<Bytes> {
+    fn target_height(&self, run: &Run<'_>, at: usize) -> Option<Bytes> {
         let known = &self.known[at];
         if known.best.is_none() {
             return known.capacity;
@@ -172,11 +173,11 @@ impl<'p> Arenas<'p> {
             let (height, _) = self.known[other].best.as_ref()?;
             left = left.checked_sub(height.get())?;
         }
-        (left >= known.bound.of(Scope::Any).value.get()).then(|| Bytes::new(left))
+        (left >= known.bound.best_claim(Scope::Any).value.get()).then(|| Bytes::new(left))
     }
 
     /// The hints to begin with: the existing plan, or those of the run.
-    fn hints(&self, run: &Run<'_>, at: usize) -> Option<Arc<[Option<Offset>]>> {
+    fn starting_hints(&self, run: &Run<'_>, at: usize) -> Option<Arc<[Option<Offset>]>> {
         if let Some((_, plan)) = &self.known[at].best {
             return Some(plan.offsets.iter().copied().map(Some).collect());
         }
@@ -184,7 +185,7 @@ impl<'p> Arenas<'p> {
         Some(self.parts[at].ids.iter().map(|id| hints[id.index()]).collect())
     }
 
-    fn take(&mut self, run: &mut Run<'_>, at: usize, event: &Event<'_>) -> Result<(), Halt> {
+    fn take_event(&mut self, run: &mut Run<'_>, at: usize, event: &Event<'_>) -> Result<(), Halt> {
         match event {
             Event::Incumbent(plan) => self.take_plan(run, at, plan),
             Event::Bound(bound) => self.take_bound(run, at, *bound),
@@ -198,32 +199,32 @@ impl<'p> Arenas<'p> {
             return Ok(());
         }
         known.best = Some((height, plan.as_plan().clone()));
-        self.offer(run)
+        self.offer_combined(run)
     }
 
     /// Offers the best plans combined, if every arena has one.
-    fn offer(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        match self.height() {
-            Some(height) if run.improves(height) => run.offer(self.whole()),
+    fn offer_combined(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        match self.total_height() {
+            Some(height) if run.improves_incumbent(height) => run.offer(self.combined_plan()),
             _ => Ok(()),
         }
     }
 
     fn take_bound(&mut self, run: &mut Run<'_>, at: usize, bound: Bound) -> Result<(), Halt> {
         for scope in [Scope::Any, Scope::NoHandOver] {
-            self.known[at].bound.raise(bound.of(scope), scope);
+            self.known[at].bound.raise_claim(bound.best_claim(scope), scope);
         }
-        raise_both(run, Bound::sum(self.known.iter().map(|arena| arena.bound)))
+        raise_both(run, Bound::sum_parts(self.known.iter().map(|arena| arena.bound)))
     }
 
     /// The height of all best plans together; `None` if one is missing.
-    fn height(&self) -> Option<Bytes> {
+    fn total_height(&self) -> Option<Bytes> {
         let mut heights = self.known.iter().map(|arena| arena.best.as_ref().map(|(height, _)| *height));
         heights.try_fold(Bytes::ZERO, |sum, height| sum.checked_add(height?))
     }
 
     /// The best plans combined.
-    fn whole(&self) -> Plan {
+    fn combined_plan(&self) -> Plan {
         let mut whole = Plan::from_offsets(vec![Offset::default(); self.count]);
         for (part, known) in self.parts.iter().zip(&self.known) {
             let Some((_, plan)) = &known.best else { continue };
@@ -261,14 +262,14 @@ mod tests {
 
     use super::*;
     use crate::placement::exact::Exact;
-    use crate::placement::testing::descriptor;
+    use crate::placement::testing::test_descriptor;
 
     /// Stacks everything, leaves one granule less below at each step while it can, and never ends.
     struct Endless;
 
     impl Planner for Endless {
         fn descriptor(&self) -> Descriptor {
-            descriptor("endless", Honours { arenas: true, work_limit: true, ..Honours::default() })
+            test_descriptor("endless", Honours { arenas: true, work_limit: true, ..Honours::default() })
         }
 
         fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
@@ -335,7 +336,7 @@ mod tests {
         let two = instance(above_load(0).chain(above_load(1)), &[None, Some(21)]);
         let outcome = execute(&Exact, &two, Budget::default(), 0);
         assert_eq!((outcome.end.clone(), outcome.height()), (Ok(Stop::Proved), Some(Bytes::new(42))));
-        assert!(outcome.claim().evidence > planlab_dsa::Evidence::Load, "{:?}", outcome.claim());
+        assert!(outcome.bound_claim().evidence > planlab_dsa::Evidence::Load, "{:?}", outcome.bound_claim());
     }
 
     #[test]

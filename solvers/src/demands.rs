@@ -14,8 +14,10 @@ pub(crate) fn pinned_hand_overs(instance: &Instance) -> Option<Vec<InPlace>> {
         return Some(Vec::new());
     }
     let mut chains = Chains::new(instance.len());
-    for &pair in pairs.filter(|pair| encloses(instance.buffer(pair.input), instance.buffer(pair.output))) {
-        chains.take(pair);
+    for &pair in
+        pairs.filter(|pair| encloses_output(instance.buffer(pair.input), instance.buffer(pair.output)))
+    {
+        chains.add_pair(pair);
     }
     let hand_overs = chains.hand_overs();
     are_pins_valid(instance, &hand_overs).then_some(hand_overs)
@@ -34,33 +36,33 @@ pub(crate) fn has_windows(instance: &Instance) -> bool {
 /// Whether each buffer is to be kept apart from another.
 pub(crate) fn is_kept_apart(instance: &Instance) -> Vec<bool> {
     let mut is_apart = vec![false; instance.len()];
-    for id in instance.apart().iter().flat_map(|pair| [pair.first, pair.second]) {
+    for id in instance.keep_apart_pairs().iter().flat_map(|pair| [pair.first, pair.second]) {
         is_apart[id.index()] = true;
     }
     is_apart
 }
 
-fn span(buffer: &Buffer) -> Option<(u64, u64)> {
+fn address_span(buffer: &Buffer) -> Option<(u64, u64)> {
     let pin = buffer.pin?;
-    Some((pin.get(), pin.end(buffer.size)?.get()))
+    Some((pin.get(), pin.end_of(buffer.size)?.get()))
 }
 
-fn encloses(input: &Buffer, output: &Buffer) -> bool {
-    matches!((span(input), span(output)), (Some((a, a_end)), Some((b, b_end))) if a <= b && b_end <= a_end)
+fn encloses_output(input: &Buffer, output: &Buffer) -> bool {
+    matches!((address_span(input), address_span(output)), (Some((a, a_end)), Some((b, b_end))) if a <= b && b_end <= a_end)
 }
 
 /// The hand-overs that the offsets need: an output that lies within its input takes its place.
 pub(crate) fn hand_overs_at(instance: &Instance, offsets: &[Offset]) -> Vec<InPlace> {
     let span = |id: BufferId| {
         let offset = offsets[id.index()];
-        Some((offset.get(), offset.end(instance.buffer(id).size)?.get()))
+        Some((offset.get(), offset.end_of(instance.buffer(id).size)?.get()))
     };
     let lies_within = |pair: &&InPlace| match (span(pair.input), span(pair.output)) {
         (Some((a, a_end)), Some((b, b_end))) => a <= b && b_end <= a_end,
         _ => false,
     };
     let mut chains = Chains::new(instance.len());
-    instance.in_place().iter().filter(lies_within).for_each(|&pair| chains.take(pair));
+    instance.in_place().iter().filter(lies_within).for_each(|&pair| chains.add_pair(pair));
     chains.hand_overs()
 }
 
@@ -76,15 +78,15 @@ impl Chains {
     }
 
     /// Adds a pair if possible.
-    fn take(&mut self, pair: InPlace) {
+    fn add_pair(&mut self, pair: InPlace) {
         let is_free = !self.is_input[pair.input.index()] && self.input_of[pair.output.index()].is_none();
-        if is_free && self.first(pair.input) != pair.output {
+        if is_free && self.first_of_chain(pair.input) != pair.output {
             self.is_input[pair.input.index()] = true;
             self.input_of[pair.output.index()] = Some(pair.input);
         }
     }
 
-    fn first(&self, mut id: BufferId) -> BufferId {
+    fn first_of_chain(&self, mut id: BufferId) -> BufferId {
         while let Some(input) = self.input_of[id.index()] {
             id = input;
         }
@@ -126,10 +128,10 @@ pub(crate) fn fits_arenas(instance: &Instance, offsets: &[Offset]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::placement::testing::{buffer, in_place};
+    use crate::placement::testing::{in_place, test_buffer};
 
     fn pinned(size: u64, start: u32, end: u32, pin: u64) -> Buffer {
-        buffer(size, start, end).with_pin(Offset::new(pin))
+        test_buffer(size, start, end).with_pin(Offset::new(pin))
     }
 
     fn needed(buffers: Vec<Buffer>, pairs: &[(u32, u32)]) -> Option<Vec<(u32, u32)>> {

@@ -44,4 +44,4 @@ mod team;
 mod tick;
 mod trees;
 
-pub use registry::{SOURCE_DIGEST, absent, family, keys, planner, registry};
+pub use registry::{SOURCE_DIGEST, absent_keys, family, find_planner, keys, registry};

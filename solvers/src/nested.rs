@@ -29,8 +29,8 @@ pub(crate) struct Share {
 
 impl Share {
     /// All remaining time and work of the outer run.
-    pub(crate) fn all(run: &Run<'_>) -> Self {
-        Self { wall: run.remaining(), work: run.remaining_work(), ..Self::default() }
+    pub(crate) fn all_remaining(run: &Run<'_>) -> Self {
+        Self { wall: run.remaining_time(), work: run.remaining_work(), ..Self::default() }
     }
 }
 
@@ -54,7 +54,7 @@ pub(crate) enum Then {
 /// # Errors
 ///
 /// What `take` returns.
-pub(crate) fn nested<'o>(
+pub(crate) fn run_nested<'o>(
     run: &mut Run<'o>,
     planner: &dyn Planner,
     instance: &Instance,
@@ -62,7 +62,7 @@ pub(crate) fn nested<'o>(
     mut take: impl FnMut(&mut Run<'o>, &Event<'_>) -> Result<Then, Halt> + Send,
 ) -> Result<Ended, Halt> {
     let seed = run.rng().random();
-    let cancel = run.cancel_token().child();
+    let cancel = run.cancel_token().child_token();
     let Share { wall, work, target, hints } = share;
     let clock = run.clock().clone();
     let budget =
@@ -73,7 +73,7 @@ pub(crate) fn nested<'o>(
         if over.is_some() {
             return;
         }
-        outer.count(work.saturating_sub(counted));
+        outer.count_work(work.saturating_sub(counted));
         counted = counted.max(work);
         let taken = take(outer, &event);
         if !matches!(taken, Ok(Then::GoOn)) {
@@ -83,7 +83,7 @@ pub(crate) fn nested<'o>(
     });
     let (end, bound, work) = (outcome.end.clone(), outcome.bound, outcome.work);
     drop(outcome);
-    run.count(work.saturating_sub(counted));
+    run.count_work(work.saturating_sub(counted));
     match over {
         Some(halt) => Err(halt),
         None => Ok(Ended { end, bound, work: work.max(counted) }),
@@ -97,7 +97,7 @@ pub(crate) fn nested<'o>(
 /// The `Halt` of the run.
 pub(crate) fn raise_both(run: &mut Run<'_>, bound: Bound) -> Result<(), Halt> {
     for scope in [Scope::Any, Scope::NoHandOver] {
-        let Claim { value, evidence } = bound.of(scope);
+        let Claim { value, evidence } = bound.best_claim(scope);
         run.raise_bound(value, scope, evidence)?;
     }
     Ok(())
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use crate::arenas::{has_arenas, plan_each_arena};
     use crate::placement::Scaled;
-    use crate::placement::testing::descriptor;
+    use crate::placement::testing::test_descriptor;
 
     /// Units of work before the first event.
     const WORK: u64 = 1_000;
@@ -122,7 +122,7 @@ mod tests {
 
     impl Planner for Late {
         fn descriptor(&self) -> Descriptor {
-            descriptor("late", Honours { arenas: true, work_limit: true, ..Honours::default() })
+            test_descriptor("late", Honours { arenas: true, work_limit: true, ..Honours::default() })
         }
 
         fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
@@ -142,7 +142,7 @@ mod tests {
 
     impl Planner for Stepwise {
         fn descriptor(&self) -> Descriptor {
-            descriptor("stepwise", Honours { arenas: true, work_limit: true, ..Honours::default() })
+            test_descriptor("stepwise", Honours { arenas: true, work_limit: true, ..Honours::default() })
         }
 
         fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {

@@ -50,20 +50,20 @@ const FAMILIES: &[Family] = &[
     ("baseline", || planners![Bump]),
     ("greedy", || {
         let mut all: Planners = Vec::new();
-        all.extend(Order::ALL.map(|order| Box::new(Fit::first(order)) as Box<dyn Planner>));
+        all.extend(Order::ALL.map(|order| Box::new(Fit::first_fit(order)) as Box<dyn Planner>));
         all.extend(Order::ALL.map(|order| Box::new(Fit::best_gap(order)) as Box<dyn Planner>));
         all.extend(planners![GreedyBySize, GreedyByBreadth]);
         all.extend(planners![Somas::many_objects(), Somas::single_object()]);
-        all.extend(planners![Somas::best(), Somas::best_as_published()]);
-        all.extend(oneflow());
+        all.extend(planners![Somas::lower_of_both(), Somas::best_as_published()]);
+        all.extend(oneflow_planners());
         all.extend(planners![
             TfliteArena::default(),
             TflmGreedy,
             Tvm::by_size(),
             Tvm::by_conflicts(),
-            Xla::temporal(),
-            Xla::spatial(),
-            Xla::best(),
+            Xla::by_lifetime(),
+            Xla::by_size(),
+            Xla::lower_of_both(),
             Executorch::default(),
             ExecutorchClosest::default(),
         ]);
@@ -95,19 +95,19 @@ const FAMILIES: &[Family] = &[
     ("search", || planners![HillClimbTvm, HillClimbVela, Annealing, Tabu, Lns, BlockBuilding]),
     ("exact", || planners![Exact]),
     ("portfolio", || planners![Portfolio, Scaled::default()]),
-    ("milp", || planners!["mip": crate::milp::Mip::cbc(), crate::milp::Mip::highs()]),
+    ("milp", || planners!["mip": crate::milp::Mip::with_cbc(), crate::milp::Mip::with_highs()]),
     ("cp", || planners!["cp": crate::cp::CpPumpkin::default()]),
 ];
 
 /// Every order with every insertion, and the lowest of all; then those that use volumes, as published.
-fn oneflow() -> Planners {
+fn oneflow_planners() -> Planners {
     let one = OneFlow::new;
     let each =
         OneFlowOrder::ALL.into_iter().flat_map(|order| OneFlowInsertion::ALL.map(|rule| one(order, rule)));
     let by_volume = OneFlowInsertion::ALL.map(|rule| one(OneFlowOrder::MemVolumeFirst, rule));
-    let published = by_volume.into_iter().chain([OneFlow::best()]);
+    let published = by_volume.into_iter().chain([OneFlow::lowest_of_all()]);
     let published = published.map(|planner| planner.with_truncated_volume(true));
-    let all = each.chain([OneFlow::best()]).chain(published);
+    let all = each.chain([OneFlow::lowest_of_all()]).chain(published);
     all.map(|planner| Box::new(planner) as Box<dyn Planner>).collect()
 }
 
@@ -127,7 +127,7 @@ static KEYS: LazyLock<Vec<Vec<String>>> = LazyLock::new(|| {
 
 /// Keys of existing planners that this build does not include.
 #[must_use]
-pub fn absent() -> Vec<&'static str> {
+pub fn absent_keys() -> Vec<&'static str> {
     OPTIONAL.into_iter().filter(|&(.., is_included)| !is_included).map(|(_, key, _)| key).collect()
 }
 
@@ -149,7 +149,7 @@ pub fn registry() -> Vec<Box<dyn Planner>> {
 /// assert!(planlab_solvers::planner("bmup").is_none());
 /// ```
 #[must_use]
-pub fn planner(key: &str) -> Option<Box<dyn Planner>> {
+pub fn find_planner(key: &str) -> Option<Box<dyn Planner>> {
     FAMILIES.iter().zip(&*KEYS).find_map(|((_, planners), keys)| {
         let place = keys.iter().position(|other| other == key)?;
         planners().into_iter().nth(place)
@@ -185,7 +185,7 @@ mod tests {
         let keys = keys();
         assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len());
         for key in &keys {
-            assert_eq!(planner(key).expect("in the registry").descriptor().key, key.as_str());
+            assert_eq!(find_planner(key).expect("in the registry").descriptor().key, key.as_str());
         }
         for (family_name, key, is_included) in OPTIONAL {
             assert_eq!(

@@ -7,13 +7,13 @@ use std::thread;
 use planlab_dsa::{Halt, PlanError, Run, Stop};
 
 /// Signals to a worker that another one has ended the run.
-pub(crate) struct Over<'o>(&'o AtomicBool);
+pub(crate) struct RunOver<'o>(&'o AtomicBool);
 
-impl Over<'_> {
+impl RunOver<'_> {
     /// # Errors
     ///
     /// [`Stop::Cancelled`] once the run is over.
-    pub(crate) fn check(&self) -> Result<(), Halt> {
+    pub(crate) fn check_over(&self) -> Result<(), Halt> {
         if self.0.load(Ordering::Relaxed) { Err(Halt::Stop(Stop::Cancelled)) } else { Ok(()) }
     }
 }
@@ -29,32 +29,32 @@ const STACK: usize = 8 << 20;
 /// # Errors
 ///
 /// The error of the first worker to end; [`PlanError::Failed`] if a thread cannot be started.
-pub(crate) fn team(
+pub(crate) fn run_team(
     run: &mut Run<'_>,
     stack: usize,
-    work: impl Fn(&mut Run<'_>, usize, &Over<'_>) -> Result<(), Halt> + Sync,
+    work: impl Fn(&mut Run<'_>, usize, &RunOver<'_>) -> Result<(), Halt> + Sync,
 ) -> Result<(), Halt> {
-    share(run, stack, true, &work)
+    share_work(run, stack, true, &work)
 }
 
 /// The same, but a worker that returns `Ok` lets the others continue.
 ///
 /// # Errors
 ///
-/// As [`team`].
+/// As [`run_team`].
 pub(crate) fn all_of_team(
     run: &mut Run<'_>,
     stack: usize,
-    work: impl Fn(&mut Run<'_>, usize, &Over<'_>) -> Result<(), Halt> + Sync,
+    work: impl Fn(&mut Run<'_>, usize, &RunOver<'_>) -> Result<(), Halt> + Sync,
 ) -> Result<(), Halt> {
-    share(run, stack, false, &work)
+    share_work(run, stack, false, &work)
 }
 
-fn share(
+fn share_work(
     run: &mut Run<'_>,
     stack: usize,
     first_ends_all: bool,
-    work: &(impl Fn(&mut Run<'_>, usize, &Over<'_>) -> Result<(), Halt> + Sync),
+    work: &(impl Fn(&mut Run<'_>, usize, &RunOver<'_>) -> Result<(), Halt> + Sync),
 ) -> Result<(), Halt> {
     let over = AtomicBool::new(false);
     let forks: Vec<Run<'_>> = (0..run.threads().get()).map(|_| run.fork()).collect();
@@ -63,7 +63,7 @@ fn share(
         for (number, mut fork) in forks.into_iter().enumerate() {
             let over = &over;
             let body = move || {
-                let ended = work(&mut fork, number, &Over(over));
+                let ended = work(&mut fork, number, &RunOver(over));
                 let ends_all = first_ends_all || ended.is_err();
                 (over.fetch_or(ends_all, Ordering::Relaxed) || !ends_all, ended)
             };
@@ -92,21 +92,21 @@ mod tests {
 
     use super::*;
     use crate::placement::baseline::Bump;
-    use crate::placement::testing::{instance, scripted};
+    use crate::placement::testing::{scripted, test_instance};
 
     /// How a run of three threads ends.
     fn end(script: impl Fn(&mut Run<'_>) -> Result<(), Halt> + Send + Sync) -> Result<Stop, PlanError> {
         let budget = Budget { threads: NonZeroUsize::new(3), ..Budget::default() };
-        execute(&scripted(Bump.descriptor(), script), &instance(&[(4, 0, 1)]), budget, 0).end
+        execute(&scripted(Bump.descriptor(), script), &test_instance(&[(4, 0, 1)]), budget, 0).end
     }
 
     #[test]
     fn the_first_to_end_ends_all() {
         let ended = end(|run| {
-            team(run, 0, |_, number, over| match number {
+            run_team(run, 0, |_, number, over| match number {
                 1 => Err(Halt::Stop(Stop::WorkLimit)),
                 _ => loop {
-                    over.check()?;
+                    over.check_over()?;
                     std::thread::yield_now();
                 },
             })
@@ -119,7 +119,7 @@ mod tests {
         let ended = AtomicUsize::new(0);
         let stop = end(|run| {
             all_of_team(run, 0, |_, _, over| {
-                over.check()?;
+                over.check_over()?;
                 ended.fetch_add(1, Ordering::Relaxed);
                 Ok(())
             })
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn an_error_outweighs_a_stop() {
         let ended = end(|run| {
-            team(run, 0, |_, number, _| match number {
+            run_team(run, 0, |_, number, _| match number {
                 2 => Err(PlanError::Failed("broken".into()).into()),
                 _ => Err(Halt::Stop(Stop::WorkLimit)),
             })

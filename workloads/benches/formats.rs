@@ -6,11 +6,11 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use planlab_workloads::ReadOptions;
 use planlab_workloads::formats::{read_trace, write_trace};
-use planlab_workloads::synthetic::generate;
+use planlab_workloads::synthetic::generate_trace;
 
 fn formats(criterion: &mut Criterion) {
     for n in [10_000, 100_000, 1_000_000_u64] {
-        let trace = generate("chain", &[("n", &n.to_string())]).expect("valid parameters");
+        let trace = generate_trace("chain", &[("n", &n.to_string())]).expect("valid parameters");
         let file = write_trace(&trace);
         let mut group = criterion.benchmark_group("formats");
         group.sample_size(10).throughput(Throughput::Elements(n));

@@ -4,7 +4,7 @@
 #![allow(missing_docs, reason = "criterion's macros make undocumented functions")]
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use planlab_workloads::models::load;
+use planlab_workloads::models::load_trace;
 
 fn models(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("models");
@@ -13,7 +13,7 @@ fn models(criterion: &mut Criterion) {
         "model/resnet152/train/b32",
         "model/inception-resnet-v2/train/b32/chainer",
     ] {
-        group.bench_function(key, |bencher| bencher.iter(|| load(key).expect("a model")));
+        group.bench_function(key, |bencher| bencher.iter(|| load_trace(key).expect("a model")));
     }
     group.finish();
 }

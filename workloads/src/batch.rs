@@ -25,7 +25,7 @@ use crate::formats::import::{BEFORE_RECORDING, Framework};
 
 /// What a category says of a buffer's size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Said {
+enum BufferCategory {
     Parameter,
     Gradient,
     Optimizer,
@@ -34,15 +34,15 @@ enum Said {
     Nothing,
 }
 
-impl Said {
+impl BufferCategory {
     /// By the first word: `param:live`, `OPTIMIZER_STATE`, `activation`.
-    fn of(category: Option<&str>) -> Self {
-        const WORDS: [(Said, &[&str]); 4] = [
-            (Said::Parameter, &["param", "params", "parameter", "parameters", "weight", "weights"]),
-            (Said::Gradient, &["grad", "grads", "gradient", "gradients"]),
-            (Said::Optimizer, &["optimizer", "optimizer-state", "optstate", "opttemp"]),
+    fn from_category(category: Option<&str>) -> Self {
+        const WORDS: [(BufferCategory, &[&str]); 4] = [
+            (BufferCategory::Parameter, &["param", "params", "parameter", "parameters", "weight", "weights"]),
+            (BufferCategory::Gradient, &["grad", "grads", "gradient", "gradients"]),
+            (BufferCategory::Optimizer, &["optimizer", "optimizer-state", "optstate", "opttemp"]),
             (
-                Said::Data,
+                BufferCategory::Data,
                 &[
                     "activation",
                     "activations",
@@ -74,7 +74,7 @@ pub struct Scaling<'t> {
 impl<'t> Scaling<'t> {
     /// What the lives of a trace say, and the call stacks of its framework.
     #[must_use]
-    pub fn of(trace: &'t Trace, framework: &Framework) -> Self {
+    pub fn from_trace(trace: &'t Trace, framework: &Framework) -> Self {
         let (buffers, labels) = (trace.instance.buffers(), &trace.labels.buffers);
         let horizon = trace.instance.horizon();
         let stays = |index: &usize| buffers[*index].live.end() == horizon;
@@ -84,7 +84,8 @@ impl<'t> Scaling<'t> {
         let has_older = (0..buffers.len()).any(is_older);
         let first = (0..buffers.len()).map(start).min();
         let first_freed = (0..buffers.len()).filter(|index| !stays(index)).map(start).min();
-        let is_by = |index: usize, package: &str| framework.stack(index).any(|frame| frame.contains(package));
+        let is_by =
+            |index: usize, package: &str| framework.call_stack(index).any(|frame| frame.contains(package));
         let is_early = |index: usize| {
             let is_before = first_freed.is_some_and(|freed| start(index) < freed);
             stays(&index) && (Some(start(index)) == first || is_before)
@@ -98,21 +99,22 @@ impl<'t> Scaling<'t> {
             let category = labels[index].category.as_deref().unwrap_or("");
             category.starts_with("Optimizer.step") || is_by(index, "torch/optim/")
         };
-        let said: Vec<Said> = labels.iter().map(|label| Said::of(label.category.as_deref())).collect();
-        let parameters = buffers.iter().zip(&said).filter(|(_, said)| **said == Said::Parameter);
+        let said: Vec<BufferCategory> =
+            labels.iter().map(|label| BufferCategory::from_category(label.category.as_deref())).collect();
+        let parameters = buffers.iter().zip(&said).filter(|(_, said)| **said == BufferCategory::Parameter);
         let parameters: FxHashSet<Bytes> = parameters.map(|(buffer, _)| buffer.size).collect();
         let keeps = |index: usize| match said[index] {
-            Said::Parameter | Said::Optimizer => true,
-            Said::Gradient => parameters.contains(&buffers[index].size),
-            Said::Data => false,
-            Said::Nothing => stays(&index) && (is_models(index) || is_optimizers(index)),
+            BufferCategory::Parameter | BufferCategory::Optimizer => true,
+            BufferCategory::Gradient => parameters.contains(&buffers[index].size),
+            BufferCategory::Data => false,
+            BufferCategory::Nothing => stays(&index) && (is_models(index) || is_optimizers(index)),
         };
         Self { trace, kept: (0..buffers.len()).map(keeps).collect() }
     }
 
     /// The number of buffers that keep their size, and their bytes together.
     #[must_use]
-    pub fn kept(&self) -> (usize, u64) {
+    pub fn kept_buffers(&self) -> (usize, u64) {
         let kept = self.trace.instance.buffers().iter().zip(&self.kept).filter(|(_, kept)| **kept);
         kept.fold((0, 0), |(count, bytes), (buffer, _)| (count + 1, bytes + buffer.size.get()))
     }
@@ -123,11 +125,11 @@ impl<'t> Scaling<'t> {
     /// # Errors
     ///
     /// If sizes are too large together.
-    pub fn at(&self, from: NonZeroU64, to: u64) -> Result<Instance, InstanceError> {
+    pub fn instance_at(&self, from: NonZeroU64, to: u64) -> Result<Instance, InstanceError> {
         let instance = &self.trace.instance;
         let all = instance.buffers().iter().zip(&self.kept).zip(&self.trace.labels.buffers);
         let grown = |((buffer, &kept), label): ((&Buffer, &bool), &Label)| {
-            if kept { buffer.clone() } else { scaled(buffer, label.requested, (from.get(), to)) }
+            if kept { buffer.clone() } else { scale_buffer(buffer, label.requested, (from.get(), to)) }
         };
         let buffers: Vec<Buffer> = all.map(grown).collect();
         let size = |id: BufferId| buffers[id.index()].size;
@@ -137,13 +139,13 @@ impl<'t> Scaling<'t> {
             .buffers(buffers)
             .in_place(in_place)
             .arenas(instance.arenas().iter().cloned())
-            .apart(instance.apart().iter().copied())
+            .apart(instance.keep_apart_pairs().iter().copied())
             .build()
     }
 }
 
 /// A buffer at another batch; what does not fit 64 bits is as large as they allow.
-fn scaled(buffer: &Buffer, requested: Option<Bytes>, (from, to): (u64, u64)) -> Buffer {
+fn scale_buffer(buffer: &Buffer, requested: Option<Bytes>, (from, to): (u64, u64)) -> Buffer {
     let product = |bytes: u64| u128::from(bytes) * u128::from(to);
     let up = |bytes: u64| u64::try_from(product(bytes).div_ceil(u128::from(from))).unwrap_or(u64::MAX);
     let down = |bytes: u64| u64::try_from(product(bytes) / u128::from(from)).unwrap_or(u64::MAX);
@@ -173,7 +175,7 @@ mod tests {
     }
 
     fn sizes(scaling: &Scaling<'_>, from: u64, to: u64) -> Vec<u64> {
-        let instance = scaling.at(NonZeroU64::new(from).expect("positive"), to).expect("valid");
+        let instance = scaling.instance_at(NonZeroU64::new(from).expect("positive"), to).expect("valid");
         instance.buffers().iter().map(|buffer| buffer.size.get()).collect()
     }
 
@@ -182,8 +184,8 @@ mod tests {
         let text = "id,lower,upper,size,category\nweights,0,9,100,\nx,1,3,10,\ny,2,9,7,\n\
             momentum,5,9,100,Optimizer.step#SGD.step\nscratch,5,6,3,Optimizer.step#SGD.step\n";
         let trace = trace(text);
-        let scaling = Scaling::of(&trace, &Framework::default());
-        assert_eq!(scaling.kept(), (2, 200));
+        let scaling = Scaling::from_trace(&trace, &Framework::default());
+        assert_eq!(scaling.kept_buffers(), (2, 200));
         assert_eq!(sizes(&scaling, 2, 3), [100, 15, 11, 100, 5]);
         assert_eq!(sizes(&scaling, 10, 1), [100, 1, 1, 100, 1]);
     }
@@ -193,15 +195,15 @@ mod tests {
         let text = "id,lower,upper,size,category\nw,0,9,100,param:live\nm,3,9,100,OPTIMIZER_STATE\ng,2,4,100,grad\n\
             d,2,4,60,gradient\nx,0,9,10,input\na,1,3,20,ACTIVATION\n";
         let trace = trace(text);
-        let scaling = Scaling::of(&trace, &Framework::default());
+        let scaling = Scaling::from_trace(&trace, &Framework::default());
         assert_eq!(sizes(&scaling, 1, 2), [100, 100, 100, 120, 20, 40]);
-        assert_eq!(scaling.kept(), (3, 300));
+        assert_eq!(scaling.kept_buffers(), (3, 300));
     }
 
     #[test]
     fn gradients_without_parameters_are_of_activations() {
         let trace = trace("id,lower,upper,size,category\na,0,2,10,activation\ng,1,3,10,gradient\n");
-        assert_eq!(sizes(&Scaling::of(&trace, &Framework::default()), 1, 2), [20, 20]);
+        assert_eq!(sizes(&Scaling::from_trace(&trace, &Framework::default()), 1, 2), [20, 20]);
     }
 
     #[test]
@@ -209,7 +211,7 @@ mod tests {
         let text = "id,lower,upper,size,category\nw,0,9,100,before-recording\nv,0,4,50,before-recording\n\
             x,1,9,10,\ny,2,3,7,\n";
         let trace = trace(text);
-        assert_eq!(sizes(&Scaling::of(&trace, &Framework::default()), 1, 2), [100, 100, 20, 14]);
+        assert_eq!(sizes(&Scaling::from_trace(&trace, &Framework::default()), 1, 2), [100, 100, 20, 14]);
     }
 
     #[test]
@@ -217,8 +219,8 @@ mod tests {
         let text = "# alignment: 8\nid,lower,upper,size,may_overwrite\nw,0,9,64,\na,1,3,9,\nb,2,4,16,a\nc,8,9,48,w\n";
         let trace = trace(text);
         assert_eq!(trace.instance.in_place().len(), 2);
-        let scaling = Scaling::of(&trace, &Framework::default());
-        let instance = scaling.at(NonZeroU64::new(2).expect("2"), 3).expect("valid");
+        let scaling = Scaling::from_trace(&trace, &Framework::default());
+        let instance = scaling.instance_at(NonZeroU64::new(2).expect("2"), 3).expect("valid");
         let sizes: Vec<u64> = instance.buffers().iter().map(|buffer| buffer.size.get()).collect();
         assert_eq!(sizes, [64, 16, 24, 72]);
         // What grew out of its place, and what the kept buffer has no room for, may overwrite no more.
@@ -228,7 +230,7 @@ mod tests {
     #[test]
     fn sizes_that_no_memory_has_are_an_error() {
         let trace = trace("id,lower,upper,size\na,0,2,100\nb,1,3,18446744073709551000\n");
-        let scaling = Scaling::of(&trace, &Framework::default());
-        assert!(scaling.at(NonZeroU64::MIN, u64::MAX).is_err());
+        let scaling = Scaling::from_trace(&trace, &Framework::default());
+        assert!(scaling.instance_at(NonZeroU64::MIN, u64::MAX).is_err());
     }
 }

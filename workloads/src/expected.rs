@@ -92,7 +92,7 @@ impl Expected {
 /// the next iteration replaces. Independent of the batch. `None` for inference, and if no process of the net was
 /// recorded.
 #[must_use]
-pub fn retained(key: &str) -> Option<Bytes> {
+pub fn retained_bytes(key: &str) -> Option<Bytes> {
     let (net, rest) = key.split_once("/train/")?;
     let is_by_rule = |segment: &str| segment == "chainer" || segment.starts_with("iteration");
     if net.starts_with("model/") && !rest.split('/').any(is_by_rule) {
@@ -100,8 +100,8 @@ pub fn retained(key: &str) -> Option<Bytes> {
     }
     let net = net.replacen("model/", "chainer/", 1);
     let prefix = format!("{net}/process/");
-    let process = expected().process.iter().find(|process| process.key.starts_with(&prefix))?;
-    let trace = recorded(&process.key)?.trace().ok()?;
+    let process = expected_figures().process.iter().find(|process| process.key.starts_with(&prefix))?;
+    let trace = recorded(&process.key)?.read_trace().ok()?;
     let is_live = |live: LiveRange| {
         u64::from(live.start().get()) < process.before_step
             && process.before_step <= u64::from(live.end().get())
@@ -134,7 +134,7 @@ pub struct PoolCost {
 ///
 /// If the embedded file is damaged, which the tests rule out.
 #[must_use]
-pub fn expected() -> &'static Expected {
+pub fn expected_figures() -> &'static Expected {
     static EXPECTED: OnceLock<Expected> = OnceLock::new();
     EXPECTED.get_or_init(|| {
         let bytes = data_file("chainer/expected.json").expect("embedded");

@@ -47,14 +47,14 @@ pub struct External {
 
 /// The instances in a corpus folder, by key, and a notice for each missing source.
 #[must_use]
-pub fn scan(corpus: Option<&Path>) -> (Vec<External>, Vec<String>) {
+pub fn scan_corpus(corpus: Option<&Path>) -> (Vec<External>, Vec<String>) {
     let (mut found, mut notices) = (Vec::new(), Vec::new());
     for source in SOURCES {
         let folder = corpus.map(|corpus| corpus.join(source.name));
         let before = found.len();
         let problem = match &folder {
             None => Some("no corpus folder is given (--corpus or PLANLAB_CORPUS)".to_owned()),
-            Some(folder) => match files(source, folder) {
+            Some(folder) => match list_instances(source, folder) {
                 Ok(files) => {
                     found.extend(files);
                     (found.len() == before).then(|| format!("{} holds no .csv", folder.display()))
@@ -71,7 +71,7 @@ pub fn scan(corpus: Option<&Path>) -> (Vec<External>, Vec<String>) {
     (found, notices)
 }
 
-fn files(source: Source, folder: &Path) -> io::Result<Vec<External>> {
+fn list_instances(source: Source, folder: &Path) -> io::Result<Vec<External>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -96,7 +96,7 @@ impl External {
     /// # Errors
     ///
     /// Why the file cannot be read, or the error in it.
-    pub fn trace(&self, limits: InputLimits) -> Result<Trace, ExternalError> {
+    pub fn read_trace(&self, limits: InputLimits) -> Result<Trace, ExternalError> {
         let file = self.path.display().to_string();
         let input =
             fs::File::open(&self.path).map_err(|source| ExternalError::Io { file: file.clone(), source })?;
@@ -146,22 +146,22 @@ mod tests {
             fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
             fs::write(path, "id,lower,upper,size\nb1,0,3,4\n").expect("writable");
         }
-        let (found, notices) = scan(Some(corpus.path()));
+        let (found, notices) = scan_corpus(Some(corpus.path()));
         let keys: Vec<&str> = found.iter().map(|external| external.key.as_str()).collect();
         assert_eq!(keys, ["idealloc/g-1", "idealloc/pangu-2.6b", "minimalloc/a"]);
         assert!(notices.is_empty());
-        let trace = found[2].trace(InputLimits::default()).expect("valid");
-        assert_eq!(trace.labels.meta("capacity"), Some("1048576"));
-        assert_eq!(trace.labels.meta("workload"), Some("minimalloc/a"));
+        let trace = found[2].read_trace(InputLimits::default()).expect("valid");
+        assert_eq!(trace.labels.meta_value("capacity"), Some("1048576"));
+        assert_eq!(trace.labels.meta_value("workload"), Some("minimalloc/a"));
     }
 
     #[test]
     fn without_a_corpus_there_is_a_notice_for_each_source() {
-        let (found, notices) = scan(None);
+        let (found, notices) = scan_corpus(None);
         assert!(found.is_empty());
         assert_eq!(notices.len(), 2);
         assert!(notices[0].contains("github.com/google/minimalloc"), "{}", notices[0]);
-        let (_, notices) = scan(Some(Path::new("/nowhere/at/all")));
+        let (_, notices) = scan_corpus(Some(Path::new("/nowhere/at/all")));
         assert!(notices[1].contains("/nowhere/at/all/idealloc"), "{}", notices[1]);
     }
 }

@@ -52,7 +52,7 @@ pub struct FileWorkload {
 }
 
 impl FileOptions {
-    fn reading(&self, limits: InputLimits) -> ReadOptions {
+    fn read_options(&self, limits: InputLimits) -> ReadOptions {
         ReadOptions {
             pins: self.pins,
             alignment: self.align,
@@ -64,9 +64,9 @@ impl FileOptions {
         }
     }
 
-    fn read(&self, path: &Path, name: &str, limits: InputLimits) -> Result<Trace, ExternalError> {
+    fn read_file(&self, path: &Path, name: &str, limits: InputLimits) -> Result<Trace, ExternalError> {
         let input = File::open(path).map_err(|source| ExternalError::Io { file: name.to_owned(), source })?;
-        Ok(read_trace_from(name, input, &self.reading(limits))?)
+        Ok(read_trace_from(name, input, &self.read_options(limits))?)
     }
 }
 
@@ -77,26 +77,26 @@ impl FileWorkload {
     /// # Errors
     ///
     /// Why the file cannot be read, or the error in it with its place.
-    pub fn open(
+    pub fn open_file(
         path: &Path,
         name: &str,
         options: FileOptions,
         limits: InputLimits,
     ) -> Result<(Self, Vec<String>), ExternalError> {
-        let Trace { instance, notices, .. } = options.read(path, name, limits)?;
+        let Trace { instance, notices, .. } = options.read_file(path, name, limits)?;
         let digest = instance.digest();
-        let key = Self::key(name, options.part.as_deref(), &digest);
+        let key = Self::part_key(name, options.part.as_deref(), &digest);
         let (name, path, buffers) = (name.to_owned(), path.to_owned(), instance.len());
         Ok((Self { key, name, path, options, digest, buffers }, notices))
     }
 
     /// The key of a file's part, or of all of it, whose instance has this digest.
     #[must_use]
-    pub fn key(name: &str, part: Option<&str>, digest: &Digest) -> String {
+    pub fn part_key(name: &str, part: Option<&str>, digest: &Digest) -> String {
         let file = Path::new(name).file_name().map_or_else(|| name.into(), |file| file.to_string_lossy());
         let file = file.trim_matches(['<', '>']);
         let part = part.map(|part| format!("/{part}")).unwrap_or_default();
-        format!("{ROUTE}/{file}{part}/{}", digest.short())
+        format!("{ROUTE}/{file}{part}/{}", digest.short_text())
     }
 
     /// Reads the file again; the metadata `workload` is the key.
@@ -104,8 +104,8 @@ impl FileWorkload {
     /// # Errors
     ///
     /// Why the file cannot be read, or that its content is no longer that of the key.
-    pub fn trace(&self, limits: InputLimits) -> Result<Trace, ExternalError> {
-        let mut trace = self.options.read(&self.path, &self.name, limits)?;
+    pub fn read_trace(&self, limits: InputLimits) -> Result<Trace, ExternalError> {
+        let mut trace = self.options.read_file(&self.path, &self.name, limits)?;
         if trace.instance.digest() != self.digest {
             return Err(ExternalError::Changed { file: self.name.clone() });
         }
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     fn open(path: &Path, options: FileOptions) -> Result<FileWorkload, ExternalError> {
-        FileWorkload::open(path, &path.display().to_string(), options, InputLimits::default())
+        FileWorkload::open_file(path, &path.display().to_string(), options, InputLimits::default())
             .map(|(workload, _)| workload)
     }
 
@@ -131,15 +131,15 @@ mod tests {
         let path = folder.path().join("my.csv");
         fs::write(&path, "id,lower,upper,size\nx,0,3,40\ny,1,2,8\n").expect("writable");
         let before = open(&path, FileOptions::default()).expect("valid");
-        assert_eq!(before.key, format!("file/my.csv/{}", before.digest.short()));
+        assert_eq!(before.key, format!("file/my.csv/{}", before.digest.short_text()));
         assert_eq!(before.buffers, 2);
-        let trace = before.trace(InputLimits::default()).expect("unchanged");
-        assert_eq!(trace.labels.meta("workload"), Some(before.key.as_str()));
+        let trace = before.read_trace(InputLimits::default()).expect("unchanged");
+        assert_eq!(trace.labels.meta_value("workload"), Some(before.key.as_str()));
         let aligned = FileOptions { align: Alignment::new(64), ..FileOptions::default() };
         assert_ne!(open(&path, aligned).expect("valid").key, before.key);
         fs::write(&path, "id,lower,upper,size\nx,0,3,40\ny,1,2,9\n").expect("writable");
         assert_ne!(open(&path, FileOptions::default()).expect("valid").key, before.key);
-        let error = before.trace(InputLimits::default()).expect_err("changed");
+        let error = before.read_trace(InputLimits::default()).expect_err("changed");
         assert_eq!(
             error.to_string(),
             format!("{}: the file has changed since it was first read", path.display())

@@ -12,7 +12,7 @@
 /// assert!(!glob("torch/*", "onnx/resnet50/infer/b1"));
 /// ```
 #[must_use]
-pub fn glob(pattern: &str, text: &str) -> bool {
+pub fn matches_glob(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut p, mut t) = (0, 0);
     // The position of the last star, and that in the text after the letters it matches.
@@ -43,7 +43,7 @@ pub(crate) fn is_glob(pattern: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::glob;
+    use super::matches_glob;
 
     #[test]
     fn stars_take_as_much_as_they_need() {
@@ -57,7 +57,7 @@ mod tests {
             ("a*b*c*", "aXbYc", true),
             ("a?", "a", false),
         ] {
-            assert_eq!(glob(pattern, text), matches, "{pattern} {text}");
+            assert_eq!(matches_glob(pattern, text), matches, "{pattern} {text}");
         }
     }
 }

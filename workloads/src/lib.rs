@@ -21,6 +21,6 @@ pub mod waste;
 pub use catalog::{Catalog, WorkloadError};
 pub use files::{FileOptions, FileWorkload};
 pub use formats::{Dialect, FormatError, ReadOptions, Trace};
-pub use glob::glob;
+pub use glob::matches_glob;
 pub use nearest::{did_you_mean, nearest};
 pub use suites::{Suite, SuiteError};

@@ -28,7 +28,7 @@ use planlab_dsa::{
 };
 
 use crate::formats::Trace;
-use crate::glob::glob;
+use crate::glob::matches_glob;
 
 /// Only traces of this route have a process.
 const ROUTE: &str = "torch/";
@@ -104,7 +104,7 @@ pub fn process_of(key: &str) -> Option<String> {
 /// ```
 #[must_use]
 pub fn selects(pattern: &str, key: &str) -> bool {
-    glob(pattern, key) && (window_of(key).is_none() || pattern.ends_with(SUFFIX))
+    matches_glob(pattern, key) && (window_of(key).is_none() || pattern.ends_with(SUFFIX))
 }
 
 /// The iterations that the marks of a trace distinguish.
@@ -133,7 +133,7 @@ pub fn iterations(trace: &Trace) -> Iterations {
 
 /// The metadata `marks`: names and steps.
 fn marks(trace: &Trace) -> Vec<(&str, u64)> {
-    let marks = trace.labels.meta("marks").unwrap_or_default().split_ascii_whitespace();
+    let marks = trace.labels.meta_value("marks").unwrap_or_default().split_ascii_whitespace();
     let named = marks.filter_map(|mark| mark.rsplit_once('@'));
     named.filter_map(|(name, at)| Some((name, at.parse().ok()?))).collect()
 }
@@ -155,7 +155,7 @@ fn calls(trace: &Trace) -> Vec<(u64, Call)> {
         Call::Alloc(id) => trace.life(id.index()).0,
         Call::Free(id) => trace.life(id.index()).1,
     };
-    Requests::new(&trace.instance).events().map(|call| (step(call), call)).collect()
+    Requests::new(&trace.instance).calls_in_order().map(|call| (step(call), call)).collect()
 }
 
 /// The requested bytes.
@@ -176,7 +176,7 @@ const fn buffer_of(call: Call) -> BufferId {
 /// use planlab_workloads::{Catalog, WorkloadError};
 ///
 /// let window = Catalog::new(None).load("torch/alexnet/train/b32")?;
-/// let process = Process::of(&window).and_then(|process| process.trace()).expect("it has marks");
+/// let process = Process::from_pid(&window).and_then(|process| process.trace()).expect("it has marks");
 /// assert!(process.instance.len() > window.instance.len());
 /// # Ok::<(), WorkloadError>(())
 /// ```
@@ -201,7 +201,7 @@ impl<'t> Process<'t> {
     /// # Errors
     ///
     /// [`ProcessError`] if the trace does not mark where its window begins, or is too large.
-    pub fn of(trace: &'t Trace) -> Result<Self, ProcessError> {
+    pub fn from_pid(trace: &'t Trace) -> Result<Self, ProcessError> {
         let buffers = trace.instance.len();
         if buffers > u32::MAX as usize / STEPS {
             return Err(ProcessError::TooMany { buffers });
@@ -399,7 +399,7 @@ impl Part {
 }
 
 /// A buffer of the process.
-struct Made {
+struct BuiltProcess {
     source: BufferId,
     part: Part,
     start: u32,
@@ -410,7 +410,7 @@ struct Made {
 /// The calls of the process so far.
 struct Script<'t> {
     trace: &'t Trace,
-    made: Vec<Made>,
+    made: Vec<BuiltProcess>,
     /// For each buffer of the trace, the buffer of the process that holds its memory.
     held: Vec<Option<usize>>,
     /// The step of the next call.
@@ -435,7 +435,7 @@ impl<'t> Script<'t> {
     }
 
     fn make(&mut self, source: BufferId, part: Part, end: Option<u32>) -> usize {
-        self.made.push(Made { source, part, start: self.step, end });
+        self.made.push(BuiltProcess { source, part, start: self.step, end });
         self.made.len() - 1
     }
 
@@ -467,13 +467,13 @@ impl<'t> Script<'t> {
         Ok(Trace::new(instance, Labels { buffers: labels, metadata }))
     }
 
-    fn buffer(&self, made: &Made) -> Buffer {
+    fn buffer(&self, made: &BuiltProcess) -> Buffer {
         let source = self.trace.instance.buffer(made.source);
         let live = LiveRange::new(made.start, made.end.unwrap_or(self.step));
         Buffer::new(source.size, live.expect("its free is a later step")).with_align(source.align)
     }
 
-    fn label(&self, made: &Made) -> Label {
+    fn label(&self, made: &BuiltProcess) -> Label {
         let source = &self.trace.labels.buffers[made.source.index()];
         let category = source.category.as_deref().map(|category| match made.end {
             Some(_) => category.strip_suffix(LIVES_ON).unwrap_or(category).to_owned(),
@@ -514,14 +514,16 @@ mod tests {
 
     fn process(text: &str) -> Trace {
         let trace = trace(text);
-        Process::of(&trace).and_then(|process| process.trace()).unwrap_or_else(|error| panic!("{error}"))
+        Process::from_pid(&trace)
+            .and_then(|process| process.trace())
+            .unwrap_or_else(|error| panic!("{error}"))
     }
 
     /// `+name` for each request, `-name` for each free, in order.
     fn script(trace: &Trace) -> String {
         let name = |id: BufferId| trace.labels.buffers[id.index()].name.as_str();
         let requests = Requests::new(&trace.instance);
-        let words = requests.events().map(|call| match call {
+        let words = requests.calls_in_order().map(|call| match call {
             Call::Alloc(id) => format!("+{}", name(id)),
             Call::Free(id) => format!("-{}", name(id)),
         });
@@ -534,8 +536,8 @@ mod tests {
         let warm_up = "+warm-up/x +warm-up/na +sa -warm-up/x +warm-up/nb +sb";
         let window = "+x -warm-up/na -warm-up/nb +na -x +nb";
         assert_eq!(script(&process), format!("+a +b {warm_up} {window}"));
-        assert_eq!(process.labels.meta("marks"), Some("warm-up@2 window@8"));
-        assert_eq!(process.labels.meta(TIED_HEAD_KEY), None);
+        assert_eq!(process.labels.meta_value("marks"), Some("warm-up@2 window@8"));
+        assert_eq!(process.labels.meta_value(TIED_HEAD_KEY), None);
         let category = |name: &str| {
             let label = process.labels.buffers.iter().find(|label| label.name == name);
             label.and_then(|label| label.category.clone()).unwrap_or_default()
@@ -563,12 +565,13 @@ mod tests {
             g,3,5,1000,grad,b:add.Tensor\n";
         let with_head = process(tied);
         assert!(script(&with_head).starts_with("+w +v +head/w -head/w +warm-up/e"));
-        assert_eq!(with_head.labels.meta(TIED_HEAD_KEY), Some("true"));
+        assert_eq!(with_head.labels.meta_value(TIED_HEAD_KEY), Some("true"));
         let head = &with_head.labels.buffers[2];
         assert_eq!((head.requested, head.category.as_deref()), (Some(Bytes::new(1000)), Some("param")));
         let trace = trace(tied);
-        let without = Process::of(&trace).expect("marked").without_tied_head().trace().expect("the same");
-        assert!(!script(&without).contains("head") && without.labels.meta(TIED_HEAD_KEY).is_none());
+        let without =
+            Process::from_pid(&trace).expect("marked").without_tied_head().trace().expect("the same");
+        assert!(!script(&without).contains("head") && without.labels.meta_value(TIED_HEAD_KEY).is_none());
     }
 
     #[test]
@@ -610,20 +613,20 @@ mod tests {
         assert_eq!(trace(&timed).step_nanoseconds(), Some(1));
         let of_timed = process(&timed);
         assert_eq!(script(&of_timed), script(&process(KEPT)));
-        assert_eq!((of_timed.step_nanoseconds(), of_timed.optimum()), (None, None));
+        assert_eq!((of_timed.step_nanoseconds(), of_timed.known_optimum()), (None, None));
         for key in ["rank-steps", "step-unit", "optimum", "capacity"] {
-            assert!(trace(&timed).labels.meta(key).is_some(), "{key}");
-            assert_eq!(of_timed.labels.meta(key), None, "{key}");
+            assert!(trace(&timed).labels.meta_value(key).is_some(), "{key}");
+            assert_eq!(of_timed.labels.meta_value(key), None, "{key}");
         }
-        assert_eq!(of_timed.labels.meta("model"), Some("m"));
-        assert_eq!(of_timed.labels.meta("marks"), Some("warm-up@2 window@8"));
+        assert_eq!(of_timed.labels.meta_value("model"), Some("m"));
+        assert_eq!(of_timed.labels.meta_value("marks"), Some("warm-up@2 window@8"));
     }
 
     #[test]
     fn a_trace_that_does_not_say_enough_is_refused() {
         let refused = |text: &str| {
             let trace = trace(text);
-            let process = Process::of(&trace).and_then(|process| process.trace());
+            let process = Process::from_pid(&trace).and_then(|process| process.trace());
             process.expect_err("too little is known").to_string()
         };
         assert!(refused(&KEPT.replace("window@6 ", "")).contains("where the window begins"));

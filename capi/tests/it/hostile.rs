@@ -275,7 +275,7 @@ fn planners_that_there_are_not_are_refused() {
 #[test]
 fn what_a_planner_does_not_honour_is_said() {
     let pins = |key: &&String| {
-        let planner = planlab_solvers::planner(key).expect("in the registry");
+        let planner = planlab_solvers::find_planner(key).expect("in the registry");
         !planner.descriptor().honours.pins
     };
     let keys = planlab_solvers::keys();

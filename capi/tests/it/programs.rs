@@ -43,7 +43,7 @@ fn link(kind: Kind) -> Vec<OsString> {
         Kind::Static => {
             let mut words = vec![library("libplanlab_c.a")];
             // Tests of the whole workspace build the solvers with all planners, and these need their libraries.
-            if !planlab_solvers::absent().contains(&"mip/cbc") {
+            if !planlab_solvers::absent_keys().contains(&"mip/cbc") {
                 words.extend(["-lCbcSolver", "-lCbc", "-lz", "-lstdc++"].map(OsString::from));
             }
             words.extend(["-lpthread", "-ldl", "-lm"].map(OsString::from));

@@ -33,7 +33,7 @@ fn assert_same(told: &Told, outcome: &Outcome<'_>) {
         assert_eq!(told.message(), error.to_string());
         return;
     }
-    assert_eq!(told.result.bound, outcome.claim().value.get());
+    assert_eq!(told.result.bound, outcome.bound_claim().value.get());
     let optimal = told.status == planlab_status::PLANLAB_OPTIMAL;
     assert_eq!(optimal, outcome.is_optimal());
     let Some(best) = &outcome.best else {
@@ -52,17 +52,17 @@ fn assert_same(told: &Told, outcome: &Outcome<'_>) {
 fn compare(problem: &Problem, planner: &str) {
     let key = CString::new(planner).expect("no 0");
     let told = problem.plan(options(), Some(&key));
-    let instance = match problem.columns().instance() {
+    let instance = match problem.columns().build_instance() {
         Ok(instance) => instance,
         Err(error) => {
             assert_eq!(told.status, planlab_status::PLANLAB_ERROR_BUFFER, "{error}");
             assert_eq!(told.message(), error.to_string());
-            assert_eq!(told.buffer(), error.buffer().map(|buffer| buffer.get().into()));
+            assert_eq!(told.buffer(), error.faulty_buffer().map(|buffer| buffer.get().into()));
             assert!(told.is_untouched());
             return;
         }
     };
-    let planner = planlab_solvers::planner(planner).expect("in the registry");
+    let planner = planlab_solvers::find_planner(planner).expect("in the registry");
     let outcome = execute(&*planner, &instance, budget(), SEED);
     if outcome.end.is_ok() {
         assert_eq!(told.result.load, instance.load().bytes.get());
@@ -127,8 +127,11 @@ fn huge() -> impl Strategy<Value = Problem> {
 
 /// Whether a planner takes the problem.
 fn takes(planner: &str, problem: &Problem) -> bool {
-    let honours = planlab_solvers::planner(planner).expect("in the registry").descriptor().honours;
-    !problem.columns().instance().is_ok_and(|instance| honours.refuses(&instance).is_some())
+    let honours = planlab_solvers::find_planner(planner).expect("in the registry").descriptor().honours;
+    !problem
+        .columns()
+        .build_instance()
+        .is_ok_and(|instance| honours.first_refused_feature(&instance).is_some())
 }
 
 /// The strategy reaches both sides: plans, and each kind of refusal.

@@ -13,7 +13,7 @@ use std::fs;
 use std::path::Path;
 
 use planlab_dsa::Bytes;
-use planlab_dsa::testing::{CaseFile, FileCase, brute_force, guillotine};
+use planlab_dsa::testing::{CaseFile, FileCase, brute_force, guillotine_instance};
 
 mod greedy;
 mod search;
@@ -80,7 +80,7 @@ fn above_load(seed: u64) -> Vec<FileCase> {
             assert_eq!(brute_force(&instance), Some(optimum), "two exact methods agree");
         }
         let why = format!("the load is {load}, and no plan reaches it; optimum by {how}");
-        FileCase::of(&format!("above-load-{buffers}-{number}"), &why, &instance)
+        FileCase::from_instance(&format!("above-load-{buffers}-{number}"), &why, &instance)
             .with_optimum(optimum.get(), optimum.get())
     };
     sizes.zip(0..).map(case).collect()
@@ -95,14 +95,14 @@ fn adversaries(seed: u64) -> Vec<FileCase> {
         let (instance, optimum) = search::worst(9, seed, 60_000, heuristic);
         let height = heuristic(&instance);
         let why = format!("{key} comes to {height} where {optimum} is enough; optimum by branch and bound");
-        FileCase::of(&format!("worst-{}", key.replace('/', "-")), &why, &instance)
+        FileCase::from_instance(&format!("worst-{}", key.replace('/', "-")), &why, &instance)
             .with_optimum(optimum.get(), optimum.get())
     };
     greedy::ALL.iter().map(case).collect()
 }
 
 fn cut(buffers: u32, seed: u64) -> FileCase {
-    let (instance, _) = guillotine(buffers, Bytes::new(SHEET), seed);
+    let (instance, _) = guillotine_instance(buffers, Bytes::new(SHEET), seed);
     let why = format!("cut from a rectangle of {SHEET} bytes, which is the load and the optimum");
-    FileCase::of(&format!("guillotine-{buffers}"), &why, &instance).with_optimum(SHEET, SHEET)
+    FileCase::from_instance(&format!("guillotine-{buffers}"), &why, &instance).with_optimum(SHEET, SHEET)
 }

@@ -1,6 +1,6 @@
 //! Searches for instances on which a property is hard to achieve.
 
-use planlab_dsa::testing::exhaustive;
+use planlab_dsa::testing::lowest_height;
 use planlab_dsa::{Buffer, Bytes, Instance, LiveRange};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -33,7 +33,7 @@ pub(crate) fn above_load(buffers: usize, seed: u64) -> (Instance, Bytes) {
         rows[at] = row(&mut rng, steps, 12);
         let candidate = instance(&rows);
         // Only candidates that are cheap to decide make good tests.
-        let Some(optimum) = exhaustive(&candidate, 200_000) else { continue };
+        let Some(optimum) = lowest_height(&candidate, 200_000) else { continue };
         let excess = optimum.get() - candidate.load().bytes.get();
         if excess > 0 {
             return (candidate, optimum);
@@ -71,7 +71,7 @@ pub(crate) fn worst(
         let height = heuristic(&candidate).get();
         // No optimum lies below the load, so most candidates need no search.
         let hopeless = height * best.1 < best.0 * candidate.load().bytes.get();
-        match (!hopeless).then(|| exhaustive(&candidate, 100_000)).flatten() {
+        match (!hopeless).then(|| lowest_height(&candidate, 100_000)).flatten() {
             Some(optimum) if height * best.1 >= best.0 * optimum.get() => {
                 best = (height, optimum.get());
                 known = (candidate, optimum);

@@ -1,6 +1,6 @@
 //! The hand-made instances of the corpus.
 
-use planlab_dsa::testing::{FileCase, brute_force, brute_force_without_hand_over, exhaustive};
+use planlab_dsa::testing::{FileCase, brute_force, brute_force_without_hand_over, lowest_height};
 use planlab_dsa::{
     Alignment, Arena, ArenaId, Buffer, BufferId, Bytes, InPlace, Instance, InstanceBuilder, KeepApart,
     LiveRange, Offset, Pause,
@@ -10,14 +10,14 @@ use planlab_dsa::{
 pub(crate) fn shapes() -> Vec<FileCase> {
     let plain = plain().into_iter().map(|(name, why, rows)| {
         let instance = build(Instance::builder().buffers(rows.into_iter().map(buffer)));
-        let optimum = exhaustive(&instance, 1_000_000).expect("small enough to search").get();
-        FileCase::of(name, why, &instance).with_optimum(optimum, optimum)
+        let optimum = lowest_height(&instance, 1_000_000).expect("small enough to search").get();
+        FileCase::from_instance(name, why, &instance).with_optimum(optimum, optimum)
     });
     let special = special().into_iter().map(|(name, why, builder)| {
         let instance = build(builder);
         let optimum = brute_force(&instance).expect("it has a plan").get();
         let without = brute_force_without_hand_over(&instance).expect("it has a plan").get();
-        FileCase::of(name, why, &instance).with_optimum(optimum, without)
+        FileCase::from_instance(name, why, &instance).with_optimum(optimum, without)
     });
     plain.chain(special).collect()
 }

@@ -55,7 +55,7 @@ pub struct Bound {
 impl Bound {
     /// The best claim that holds for plans of `scope`.
     #[must_use]
-    pub const fn of(&self, scope: Scope) -> Claim {
+    pub const fn best_claim(&self, scope: Scope) -> Claim {
         match scope {
             Scope::Any => self.any,
             Scope::NoHandOver => self.no_hand_over,
@@ -64,7 +64,7 @@ impl Bound {
 
     /// Takes over a claim that is higher than the known bound. A bound on any plan also bounds plans without
     /// hand-overs. Returns whether anything changed.
-    pub fn raise(&mut self, claim: Claim, scope: Scope) -> bool {
+    pub fn raise_claim(&mut self, claim: Claim, scope: Scope) -> bool {
         let mut raised = false;
         if scope == Scope::Any && claim.value > self.any.value {
             self.any = claim;
@@ -82,7 +82,7 @@ impl Bound {
     /// The bound of parts whose heights add up: the sum of the values. The sum needs every part, so its evidence is the
     /// last of theirs in the order of [`Evidence`].
     #[must_use]
-    pub fn sum(parts: impl IntoIterator<Item = Self>) -> Self {
+    pub fn sum_parts(parts: impl IntoIterator<Item = Self>) -> Self {
         let add = |a: Claim, b: Claim| Claim {
             value: Bytes::new(a.value.get().saturating_add(b.value.get())),
             evidence: a.evidence.max(b.evidence),
@@ -116,18 +116,18 @@ mod tests {
             of((1, Evidence::Search), (2, Evidence::Alignment)),
             Bound::default(),
         ];
-        assert_eq!(Bound::sum(parts), of((5, Evidence::Search), (8, Evidence::Section)));
-        assert_eq!(Bound::sum([]), Bound::default());
+        assert_eq!(Bound::sum_parts(parts), of((5, Evidence::Search), (8, Evidence::Section)));
+        assert_eq!(Bound::sum_parts([]), Bound::default());
     }
 
     #[test]
     fn a_bound_on_any_plan_raises_both_scopes() {
         let mut bound = Bound::default();
         let claim = |value| Claim { value: Bytes::new(value), evidence: Evidence::Search };
-        assert!(bound.raise(claim(5), Scope::NoHandOver));
-        assert!(bound.raise(claim(3), Scope::Any));
-        assert!(!bound.raise(claim(3), Scope::Any));
-        assert_eq!(bound.of(Scope::Any), claim(3));
-        assert_eq!(bound.of(Scope::NoHandOver), claim(5));
+        assert!(bound.raise_claim(claim(5), Scope::NoHandOver));
+        assert!(bound.raise_claim(claim(3), Scope::Any));
+        assert!(!bound.raise_claim(claim(3), Scope::Any));
+        assert_eq!(bound.best_claim(Scope::Any), claim(3));
+        assert_eq!(bound.best_claim(Scope::NoHandOver), claim(5));
     }
 }

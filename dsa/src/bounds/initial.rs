@@ -1,19 +1,19 @@
 //! The bounds known before any search: load, pins and alignment.
 
 use crate::problem::load::counted_pieces;
-use crate::{Alignment, Bound, Bytes, Claim, Evidence, Instance, Scope, gcd};
+use crate::{Alignment, Bound, Bytes, Claim, Evidence, Instance, Scope, greatest_common_divisor};
 
 /// The bounds known before any search: load, pins and alignment. O(n log n).
 #[must_use]
 pub fn initial_bound(instance: &Instance) -> Bound {
     let mut bound = Bound::default();
     let load = |value| Claim { value, evidence: Evidence::Load };
-    bound.raise(load(instance.load().bytes), Scope::Any);
-    bound.raise(load(instance.load_without_in_place().bytes), Scope::NoHandOver);
-    bound.raise(load(pin_bound(instance)), Scope::Any);
+    bound.raise_claim(load(instance.load().bytes), Scope::Any);
+    bound.raise_claim(load(instance.load_without_in_place().bytes), Scope::NoHandOver);
+    bound.raise_claim(load(pin_bound(instance)), Scope::Any);
     for scope in [Scope::Any, Scope::NoHandOver] {
         if let Some(value) = alignment_bound(instance, scope) {
-            bound.raise(Claim { value, evidence: Evidence::Alignment }, scope);
+            bound.raise_claim(Claim { value, evidence: Evidence::Alignment }, scope);
         }
     }
     bound
@@ -32,7 +32,10 @@ pub fn pin_bound(instance: &Instance) -> Bytes {
 /// a` for the size of the lower buffer. Only the topmost buffer at a step may end anywhere.
 #[must_use]
 pub fn alignment_bound(instance: &Instance, scope: Scope) -> Option<Bytes> {
-    let divisor = instance.buffers().iter().fold(0, |divisor, buffer| gcd(divisor, buffer.align.get()));
+    let divisor = instance
+        .buffers()
+        .iter()
+        .fold(0, |divisor, buffer| greatest_common_divisor(divisor, buffer.align.get()));
     let align = Alignment::new(divisor)?;
     let windows = instance.buffers().iter().flat_map(|b| &b.pauses).any(|pause| pause.window.is_some());
     if align == Alignment::ONE || windows || instance.arenas().len() > 1 {
@@ -91,7 +94,7 @@ mod tests {
         // At step 1: 8 + 16 + 8, less the largest padding, 7 (of the 9).
         for scope in [Scope::Any, Scope::NoHandOver] {
             assert_eq!(alignment_bound(&instance, scope), Some(Bytes::new(25)));
-            let claim = initial_bound(&instance).of(scope);
+            let claim = initial_bound(&instance).best_claim(scope);
             assert_eq!(claim, Claim { value: Bytes::new(25), evidence: Evidence::Alignment });
         }
     }
@@ -100,6 +103,6 @@ mod tests {
     fn a_pinned_end_bounds_every_plan() {
         let instance =
             Instance::from_buffers(vec![buffer(4, 0, 1).with_pin(Offset::new(100))]).expect("valid");
-        assert_eq!(initial_bound(&instance).of(Scope::Any).value, Bytes::new(104));
+        assert_eq!(initial_bound(&instance).best_claim(Scope::Any).value, Bytes::new(104));
     }
 }

@@ -43,7 +43,7 @@ pub trait OnlineAllocator: Send {
         let _ = kind;
     }
 
-    /// Whether the allocator works only if it knows the operation of each request ([`enter`](Self::enter)). Default:
+    /// Whether the allocator works only if it knows the operation of each request ([`enter_operation`](Self::enter_operation)). Default:
     /// no.
     fn wants_operations(&self) -> bool {
         false
@@ -51,7 +51,7 @@ pub trait OnlineAllocator: Send {
 
     /// Names the operation of the following requests, until the next call or the end of the propagation. Requests
     /// before the first call belong to operation 0. Default: nothing happens.
-    fn enter(&mut self, operation: u64) {
+    fn enter_operation(&mut self, operation: u64) {
         let _ = operation;
     }
 
@@ -89,8 +89,8 @@ impl<A: OnlineAllocator + ?Sized> OnlineAllocator for Box<A> {
         (**self).wants_operations()
     }
 
-    fn enter(&mut self, operation: u64) {
-        (**self).enter(operation);
+    fn enter_operation(&mut self, operation: u64) {
+        (**self).enter_operation(operation);
     }
 
     fn usage(&self) -> Usage {
@@ -118,12 +118,12 @@ pub struct Planning {
 impl Planning {
     /// The sum for two allocators.
     #[must_use]
-    pub fn and(self, other: Self) -> Self {
+    pub fn combined_with(self, other: Self) -> Self {
         Self {
             plans: self.plans + other.plans,
             time: self.time + other.time,
             planned: self.planned + other.planned,
-            missed: self.missed.and(other.missed),
+            missed: self.missed.combined_with(other.missed),
         }
     }
 }

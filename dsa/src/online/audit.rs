@@ -70,12 +70,12 @@ impl Audit {
     }
 
     /// Removes a freed block; returns whether it was live.
-    pub fn freed(&mut self, address: Address) -> bool {
+    pub fn remove_block(&mut self, address: Address) -> bool {
         self.live.remove(&address.get()).is_some()
     }
 
     /// The live blocks in ascending order: address and requested size.
-    pub fn live(&self) -> impl Iterator<Item = (Address, Bytes)> + '_ {
+    pub fn live_blocks(&self) -> impl Iterator<Item = (Address, Bytes)> + '_ {
         self.live.iter().map(|(&start, &end)| (Address::new(start), Bytes::new(end - start)))
     }
 }
@@ -97,6 +97,6 @@ mod tests {
         }
         assert!(audit.handed_out(Address::NULL, Bytes::new(1)).is_err());
         assert!(audit.handed_out(Address::new(u64::MAX), Bytes::new(2)).is_err());
-        assert!(audit.freed(Address::new(90)) && !audit.freed(Address::new(90)));
+        assert!(audit.remove_block(Address::new(90)) && !audit.remove_block(Address::new(90)));
     }
 }

@@ -52,7 +52,7 @@ pub trait Backing: Send {
     }
 
     /// Removes memory that [`map`](Self::map) put there: whole pages of the range, however they were mapped. A page is
-    /// that of [`reserve_pages`](Self::reserve_pages), or else [`page`](Self::page). The backing may keep a page that
+    /// that of [`reserve_pages`](Self::reserve_pages), or else [`page_size`](Self::page_size). The backing may keep a page that
     /// lies only partly in the range.
     ///
     /// Returns the bytes of mapped memory that were removed, at most `size`. Default: 0.
@@ -62,12 +62,12 @@ pub trait Backing: Send {
     }
 
     /// The granularity of mapping in bytes: mapped pieces begin and end at multiples of it from the base. Default: 1.
-    fn page(&self) -> Bytes {
+    fn page_size(&self) -> Bytes {
         Bytes::new(1)
     }
 
     /// Free and total memory, if limited. Default: not known.
-    fn memory(&self) -> Option<DeviceMemory> {
+    fn device_memory(&self) -> Option<DeviceMemory> {
         None
     }
 }
@@ -127,14 +127,14 @@ macro_rules! forward_backing {
                 $backing.unmap(at, size)
             }
 
-            fn page(&self) -> Bytes {
+            fn page_size(&self) -> Bytes {
                 let $this = self;
-                $backing.page()
+                $backing.page_size()
             }
 
-            fn memory(&self) -> Option<DeviceMemory> {
+            fn device_memory(&self) -> Option<DeviceMemory> {
                 let $this = self;
-                $backing.memory()
+                $backing.device_memory()
             }
         }
     };

@@ -47,13 +47,13 @@ impl Meter {
     }
 
     /// Adds bytes that are now held.
-    pub fn took(&self, size: Bytes) {
+    pub fn add_held(&self, size: Bytes) {
         let held = self.held.fetch_add(size.get(), Ordering::Relaxed) + size.get();
         self.most.fetch_max(held, Ordering::Relaxed);
     }
 
     /// Subtracts bytes that were given back; never goes below 0.
-    pub fn gave(&self, size: Bytes) {
+    pub fn subtract_held(&self, size: Bytes) {
         self.held.update(Ordering::Relaxed, Ordering::Relaxed, |held| held.saturating_sub(size.get()));
     }
 }
@@ -71,14 +71,14 @@ impl<B: Backing> Backing for Metered<B> {
     fn acquire(&mut self, size: Bytes) -> Result<Address, Refused> {
         let base = self.backing.acquire(size)?;
         self.segments.insert(base.get(), size.get());
-        self.meter.took(size);
+        self.meter.add_held(size);
         Ok(base)
     }
 
     fn release(&mut self, base: Address) {
         self.backing.release(base);
         if let Some(size) = self.segments.remove(&base.get()) {
-            self.meter.gave(Bytes::new(size));
+            self.meter.subtract_held(Bytes::new(size));
         }
     }
 
@@ -92,22 +92,22 @@ impl<B: Backing> Backing for Metered<B> {
 
     fn map(&mut self, at: Address, size: Bytes) -> Result<(), Refused> {
         self.backing.map(at, size)?;
-        self.meter.took(size);
+        self.meter.add_held(size);
         Ok(())
     }
 
     fn unmap(&mut self, at: Address, size: Bytes) -> Bytes {
         let gone = self.backing.unmap(at, size);
-        self.meter.gave(gone);
+        self.meter.subtract_held(gone);
         gone
     }
 
-    fn page(&self) -> Bytes {
-        self.backing.page()
+    fn page_size(&self) -> Bytes {
+        self.backing.page_size()
     }
 
-    fn memory(&self) -> Option<DeviceMemory> {
-        self.backing.memory()
+    fn device_memory(&self) -> Option<DeviceMemory> {
+        self.backing.device_memory()
     }
 }
 
@@ -185,12 +185,12 @@ mod tests {
             bytes(size.get() / 1024 * 1024)
         }
 
-        fn page(&self) -> Bytes {
+        fn page_size(&self) -> Bytes {
             self.note("page");
             bytes(1024)
         }
 
-        fn memory(&self) -> Option<DeviceMemory> {
+        fn device_memory(&self) -> Option<DeviceMemory> {
             self.note("memory");
             None
         }
@@ -205,7 +205,7 @@ mod tests {
         let range = memory.reserve_pages(bytes(4096), bytes(1024)).expect("always");
         memory.map(range, bytes(2048)).expect("always");
         memory.unmap(range, bytes(2048));
-        assert_eq!((memory.page(), memory.memory()), (bytes(1024), None));
+        assert_eq!((memory.page_size(), memory.device_memory()), (bytes(1024), None));
         let calls = memory.backing.0.into_inner().expect("nobody panics");
         let expected = ["acquire", "release", "reserve", "reserve_pages", "map", "unmap", "page", "memory"];
         assert_eq!(calls, expected);
@@ -224,10 +224,10 @@ mod tests {
     #[test]
     fn no_more_goes_than_is_held() {
         let meter = Meter::default();
-        meter.took(bytes(5));
-        meter.gave(bytes(6));
+        meter.add_held(bytes(5));
+        meter.subtract_held(bytes(6));
         assert_eq!((meter.take_most(), meter.take_most()), (bytes(5), Bytes::ZERO));
-        meter.took(bytes(2));
+        meter.add_held(bytes(2));
         assert_eq!(meter.take_most(), bytes(2));
     }
 

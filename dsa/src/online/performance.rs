@@ -116,7 +116,7 @@ impl Missed {
 
     /// The sum for two allocators.
     #[must_use]
-    pub const fn and(self, other: Self) -> Self {
+    pub const fn combined_with(self, other: Self) -> Self {
         Self {
             unknown: self.unknown + other.unknown,
             larger: self.larger + other.larger,
@@ -141,7 +141,7 @@ pub struct CallTime {
 impl CallTime {
     /// The quantiles of these times in picoseconds; `None` if there are no times.
     #[must_use]
-    pub fn of(mut times: Vec<u64>) -> Option<Self> {
+    pub fn from_times(mut times: Vec<u64>) -> Option<Self> {
         times.sort_unstable();
         let last = times.len().checked_sub(1)?;
         let (median_ps, p99_ps) = (times[last / 2], times[last - last / 100]);
@@ -192,13 +192,13 @@ pub struct Performance {
 impl Performance {
     /// A contender without measurements.
     #[must_use]
-    pub fn failed(status: End, reason: String) -> Self {
+    pub fn without_measurements(status: End, reason: String) -> Self {
         Self { status, reason, ..Self::default() }
     }
 
     /// The number of timed propagations.
     #[must_use]
-    pub fn propagations(&self) -> u64 {
+    pub fn timed_propagations(&self) -> u64 {
         self.samples.iter().map(|sample| u64::from(sample.propagations)).sum()
     }
 }
@@ -209,8 +209,9 @@ mod tests {
 
     #[test]
     fn quantiles_are_times_that_were_measured() {
-        assert_eq!(CallTime::of(Vec::new()), None);
-        let of = |times: Vec<u64>| CallTime::of(times).map(|of| (of.median_ps, of.p99_ps, of.batches));
+        assert_eq!(CallTime::from_times(Vec::new()), None);
+        let of =
+            |times: Vec<u64>| CallTime::from_times(times).map(|of| (of.median_ps, of.p99_ps, of.batches));
         assert_eq!(of(vec![7]), Some((7, 7, 1)));
         assert_eq!(of((1..=200).rev().collect()), Some((100, 199, 200)));
     }

@@ -84,7 +84,7 @@ impl Requests {
 
     /// The operation that requests each buffer, by id, if known.
     #[must_use]
-    pub fn operations(&self) -> Option<&[u64]> {
+    pub fn requesting_operations(&self) -> Option<&[u64]> {
         self.operations.as_deref()
     }
 
@@ -96,15 +96,15 @@ impl Requests {
 
     /// The number of requests in one iteration.
     #[must_use]
-    pub fn count(&self) -> u64 {
-        self.events().filter(|event| matches!(event, Call::Alloc(_))).count() as u64
+    pub fn request_count(&self) -> u64 {
+        self.calls_in_order().filter(|event| matches!(event, Call::Alloc(_))).count() as u64
     }
 
     /// The most requested bytes live at once, and those live at the end.
     #[must_use]
-    pub fn live(&self) -> (Bytes, Bytes) {
+    pub fn live_bytes(&self) -> (Bytes, Bytes) {
         let (mut live, mut peak) = (0, 0);
-        for event in self.events() {
+        for event in self.calls_in_order() {
             match event {
                 Call::Alloc(id) => live += self.sizes[id.index()].get(),
                 Call::Free(id) => live -= self.sizes[id.index()].get(),
@@ -121,7 +121,7 @@ impl Requests {
     }
 
     /// The calls of one iteration in order. Buffers live at its end are not freed.
-    pub fn events(&self) -> impl Iterator<Item = Call> + '_ {
+    pub fn calls_in_order(&self) -> impl Iterator<Item = Call> + '_ {
         self.events.iter().take_while(|(step, _)| *step < self.until).map(|&(_, event)| event)
     }
 }

@@ -63,13 +63,13 @@ impl Simulated {
 
     /// Bytes held now.
     #[must_use]
-    pub const fn held(&self) -> Bytes {
+    pub const fn held_bytes(&self) -> Bytes {
         Bytes::new(self.bytes)
     }
 
     /// Whether all of these bytes have memory.
     #[must_use]
-    pub fn backs(&self, at: Address, size: Bytes) -> bool {
+    pub fn is_backed(&self, at: Address, size: Bytes) -> bool {
         let Some(end) = at.get().checked_add(size.get()) else { return false };
         let mut covered = at.get();
         while covered < end {
@@ -82,14 +82,14 @@ impl Simulated {
     }
 
     /// New addresses for `size` bytes.
-    fn range(&mut self, size: u64) -> Result<u64, Refused> {
+    fn reserve_range(&mut self, size: u64) -> Result<u64, Refused> {
         let granule = Alignment::new(GRANULE).ok_or(Refused)?;
         let end = self.next.checked_add(size).and_then(|end| end.checked_add(GRANULE));
         let next = end.and_then(|end| granule.round_up(end)).ok_or(Refused)?;
         Ok(std::mem::replace(&mut self.next, next))
     }
 
-    fn take(&mut self, size: u64) -> Result<(), Refused> {
+    fn take_bytes(&mut self, size: u64) -> Result<(), Refused> {
         let bytes = self.bytes.checked_add(size).ok_or(Refused)?;
         if size == 0 || self.capacity.is_some_and(|capacity| bytes > capacity) {
             return Err(Refused);
@@ -109,8 +109,8 @@ impl Simulated {
 
 impl Backing for Simulated {
     fn acquire(&mut self, size: Bytes) -> Result<Address, Refused> {
-        self.take(size.get())?;
-        let Ok(base) = self.range(size.get()) else {
+        self.take_bytes(size.get())?;
+        let Ok(base) = self.reserve_range(size.get()) else {
             self.bytes -= size.get();
             return Err(Refused);
         };
@@ -129,7 +129,7 @@ impl Backing for Simulated {
     }
 
     fn reserve(&mut self, size: Bytes) -> Result<Address, Refused> {
-        let base = self.range(size.get())?;
+        let base = self.reserve_range(size.get())?;
         self.reserved.insert(base, base + size.get());
         Ok(Address::new(base))
     }
@@ -141,7 +141,7 @@ impl Backing for Simulated {
         let end = at.get().checked_add(size.get()).ok_or(Refused)?;
         assert!(self.is_reserved(at.get(), end), "{at} is not reserved");
         assert!(self.is_bare(at.get(), end), "{at} is mapped twice");
-        self.take(size.get())?;
+        self.take_bytes(size.get())?;
         self.backed.insert(at.get(), end);
         Ok(())
     }
@@ -151,7 +151,7 @@ impl Backing for Simulated {
     /// If part of the range has no memory, or belongs to a segment: a bug in the allocator above.
     fn unmap(&mut self, at: Address, size: Bytes) -> Bytes {
         let end = at.get() + size.get();
-        assert!(self.is_reserved(at.get(), end) && self.backs(at, size), "{at} is not mapped");
+        assert!(self.is_reserved(at.get(), end) && self.is_backed(at, size), "{at} is not mapped");
         let touched: Vec<(u64, u64)> = self
             .backed
             .range(..end)
@@ -168,7 +168,7 @@ impl Backing for Simulated {
         size
     }
 
-    fn memory(&self) -> Option<DeviceMemory> {
+    fn device_memory(&self) -> Option<DeviceMemory> {
         let total = self.capacity?;
         Some(DeviceMemory { free: Bytes::new(total - self.bytes), total: Bytes::new(total) })
     }
@@ -188,10 +188,10 @@ mod tests {
         let (a, b) = (device.acquire(bytes(GRANULE)), device.acquire(bytes(1)));
         let (a, b) = (a.expect("room"), b.expect("room"));
         assert!(a.get() + GRANULE < b.get());
-        assert!(device.backs(a, bytes(GRANULE)) && !device.backs(a, bytes(GRANULE + 1)));
+        assert!(device.is_backed(a, bytes(GRANULE)) && !device.is_backed(a, bytes(GRANULE + 1)));
         device.release(a);
-        assert_eq!(device.held(), bytes(1));
-        assert!(!device.backs(a, bytes(1)));
+        assert_eq!(device.held_bytes(), bytes(1));
+        assert!(!device.is_backed(a, bytes(1)));
     }
 
     #[test]
@@ -201,7 +201,7 @@ mod tests {
         device.map(range, bytes(60)).expect("room");
         assert_eq!(device.acquire(bytes(41)), Err(Refused));
         assert!(device.acquire(bytes(40)).is_ok());
-        let memory = device.memory().expect("limited");
+        let memory = device.device_memory().expect("limited");
         assert_eq!((memory.free, memory.total), (bytes(0), bytes(100)));
     }
 
@@ -212,11 +212,11 @@ mod tests {
         let at = |offset: u64| Address::new(base + offset);
         device.map(at(0), bytes(30)).expect("room");
         device.map(at(30), bytes(30)).expect("room");
-        assert_eq!((device.unmap(at(10), bytes(40)), device.held()), (bytes(40), bytes(20)));
-        assert!(device.backs(at(0), bytes(10)) && device.backs(at(50), bytes(10)));
-        assert!(!device.backs(at(0), bytes(11)) && !device.backs(at(49), bytes(2)));
+        assert_eq!((device.unmap(at(10), bytes(40)), device.held_bytes()), (bytes(40), bytes(20)));
+        assert!(device.is_backed(at(0), bytes(10)) && device.is_backed(at(50), bytes(10)));
+        assert!(!device.is_backed(at(0), bytes(11)) && !device.is_backed(at(49), bytes(2)));
         device.map(at(10), bytes(40)).expect("room");
-        assert!(device.backs(at(0), bytes(60)));
+        assert!(device.is_backed(at(0), bytes(60)));
     }
 
     #[test]
@@ -225,6 +225,6 @@ mod tests {
         for size in [0, u64::MAX, u64::MAX - GRANULE] {
             assert_eq!(device.acquire(bytes(size)), Err(Refused), "{size}");
         }
-        assert_eq!(device.held(), bytes(0));
+        assert_eq!(device.held_bytes(), bytes(0));
     }
 }

@@ -33,7 +33,7 @@ impl Instance {
         for pair in self.in_place() {
             in_place[arena(pair.input)].push(InPlace { input: name(pair.input), output: name(pair.output) });
         }
-        for pair in self.apart() {
+        for pair in self.keep_apart_pairs() {
             apart[arena(pair.first)].push(KeepApart { first: name(pair.first), second: name(pair.second) });
         }
         let all = ids.into_iter().zip(in_place).zip(apart);
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(ids, [vec![id(1)], vec![id(0), id(2), id(3)], vec![]]);
         assert!(parts.iter().all(|part| part.instance.arenas() == [Arena::default()]));
         assert_eq!(parts[1].instance.in_place(), [InPlace { input: id(0), output: id(1) }]);
-        assert_eq!(parts[1].instance.apart(), [KeepApart { first: id(0), second: id(2) }]);
+        assert_eq!(parts[1].instance.keep_apart_pairs(), [KeepApart { first: id(0), second: id(2) }]);
         assert!(parts[0].instance.in_place().is_empty() && parts[2].instance.is_empty());
     }
 

@@ -20,7 +20,7 @@ impl Digest {
 
     /// The first 64 bits as a number, for names.
     #[must_use]
-    pub fn number(&self) -> u64 {
+    pub fn as_number(&self) -> u64 {
         self.0.iter().take(8).fold(0, |number, &byte| number << 8 | u64::from(byte))
     }
 
@@ -28,18 +28,18 @@ impl Digest {
     #[must_use]
     pub fn of_plan(plan: &Plan) -> Self {
         let mut words = Words::new("planlab plan 1");
-        words.put(plan.offsets.len() as u64);
-        plan.offsets.iter().for_each(|offset| words.put(offset.get()));
+        words.add_word(plan.offsets.len() as u64);
+        plan.offsets.iter().for_each(|offset| words.add_word(offset.get()));
         for pair in &plan.in_place {
-            words.put(u64::from(pair.input.get()));
-            words.put(u64::from(pair.output.get()));
+            words.add_word(u64::from(pair.input.get()));
+            words.add_word(u64::from(pair.output.get()));
         }
         words.finish()
     }
 
     /// The first 12 hexadecimal digits: enough to distinguish files.
     #[must_use]
-    pub fn short(&self) -> String {
+    pub fn short_text(&self) -> String {
         self.to_string()[..12].to_owned()
     }
 }
@@ -49,34 +49,34 @@ impl Instance {
     #[must_use]
     pub fn digest(&self) -> Digest {
         let mut words = Words::new("planlab instance 1");
-        words.put(self.len() as u64);
+        words.add_word(self.len() as u64);
         for buffer in self.buffers() {
-            words.put(buffer.size.get());
-            words.put(u64::from(buffer.live.start().get()));
-            words.put(u64::from(buffer.live.end().get()));
-            words.put(buffer.align.get());
-            words.option(buffer.pin.map(|pin| pin.get()));
-            words.put(u64::from(buffer.arena.get()));
-            words.put(buffer.pauses.len() as u64);
+            words.add_word(buffer.size.get());
+            words.add_word(u64::from(buffer.live.start().get()));
+            words.add_word(u64::from(buffer.live.end().get()));
+            words.add_word(buffer.align.get());
+            words.add_option(buffer.pin.map(|pin| pin.get()));
+            words.add_word(u64::from(buffer.arena.get()));
+            words.add_word(buffer.pauses.len() as u64);
             for pause in &buffer.pauses {
-                words.put(u64::from(pause.steps.start().get()));
-                words.put(u64::from(pause.steps.end().get()));
-                words.option(pause.window.as_ref().map(|window| window.start.get()));
-                words.option(pause.window.as_ref().map(|window| window.end.get()));
+                words.add_word(u64::from(pause.steps.start().get()));
+                words.add_word(u64::from(pause.steps.end().get()));
+                words.add_option(pause.window.as_ref().map(|window| window.start.get()));
+                words.add_option(pause.window.as_ref().map(|window| window.end.get()));
             }
         }
-        words.put(self.in_place().len() as u64);
+        words.add_word(self.in_place().len() as u64);
         for pair in self.in_place() {
-            words.put(u64::from(pair.input.get()));
-            words.put(u64::from(pair.output.get()));
+            words.add_word(u64::from(pair.input.get()));
+            words.add_word(u64::from(pair.output.get()));
         }
-        words.put(self.arenas().len() as u64);
+        words.add_word(self.arenas().len() as u64);
         for arena in self.arenas() {
-            words.option(arena.capacity.map(|capacity| capacity.get()));
+            words.add_option(arena.capacity.map(|capacity| capacity.get()));
         }
-        for pair in self.apart() {
-            words.put(u64::from(pair.first.get()));
-            words.put(u64::from(pair.second.get()));
+        for pair in self.keep_apart_pairs() {
+            words.add_word(u64::from(pair.first.get()));
+            words.add_word(u64::from(pair.second.get()));
         }
         words.finish()
     }
@@ -95,7 +95,7 @@ impl Words {
         Self { hasher: blake3::Hasher::new_derive_key(context), block: Vec::with_capacity(Self::BLOCK + 8) }
     }
 
-    fn put(&mut self, word: u64) {
+    fn add_word(&mut self, word: u64) {
         self.block.extend_from_slice(&word.to_le_bytes());
         if self.block.len() >= Self::BLOCK {
             self.hasher.update(&self.block);
@@ -103,9 +103,9 @@ impl Words {
         }
     }
 
-    fn option(&mut self, word: Option<u64>) {
-        self.put(u64::from(word.is_some()));
-        self.put(word.unwrap_or(0));
+    fn add_option(&mut self, word: Option<u64>) {
+        self.add_word(u64::from(word.is_some()));
+        self.add_word(word.unwrap_or(0));
     }
 
     fn finish(mut self) -> Digest {

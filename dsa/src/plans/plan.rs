@@ -37,14 +37,14 @@ impl Plan {
         let mut tops = vec![Bytes::ZERO; instance.arenas().len()];
         for (buffer, offset) in instance.buffers().iter().zip(&self.offsets) {
             let top = &mut tops[buffer.arena.index()];
-            *top = (*top).max(Bytes::new(offset.end(buffer.size)?.get()));
+            *top = (*top).max(Bytes::new(offset.end_of(buffer.size)?.get()));
         }
         Some(tops)
     }
 
     /// The scope of the bounds that apply to the plan.
     #[must_use]
-    pub fn scope(&self) -> Scope {
+    pub fn bound_scope(&self) -> Scope {
         if self.in_place.is_empty() { Scope::NoHandOver } else { Scope::Any }
     }
 }
@@ -94,8 +94,8 @@ impl<'i> VerifiedPlan<'i> {
 
     /// The scope of the bounds that apply to the plan.
     #[must_use]
-    pub fn scope(&self) -> Scope {
-        self.plan.scope()
+    pub fn bound_scope(&self) -> Scope {
+        self.plan.bound_scope()
     }
 
     /// The plan itself.

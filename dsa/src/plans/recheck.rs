@@ -27,8 +27,8 @@ fn is_valid(instance: &Instance, plan: &Plan) -> bool {
     let rows: Vec<Row<'_>> = (0..instance.len()).map(|index| Row::new(instance, plan, index)).collect();
     let are_apart = |a: usize, b: usize| rows[a].high <= rows[b].low || rows[b].high <= rows[a].low;
     rows.iter().all(Row::is_where_it_may_be)
-        && (0..rows.len()).all(|a| (0..a).all(|b| !rows[a].collides(&rows[b])))
-        && instance.apart().iter().all(|pair| are_apart(pair.first.index(), pair.second.index()))
+        && (0..rows.len()).all(|a| (0..a).all(|b| !rows[a].collides_with(&rows[b])))
+        && instance.keep_apart_pairs().iter().all(|pair| are_apart(pair.first.index(), pair.second.index()))
         && heights_fit(instance, &rows)
 }
 
@@ -75,7 +75,7 @@ impl<'a> Row<'a> {
         let late = plan.in_place.iter().any(|pair| pair.output.index() == index);
         Self {
             buffer,
-            pieces: buffer.pieces().collect(),
+            pieces: buffer.active_pieces().collect(),
             low,
             high: low + u128::from(buffer.size.get()),
             first: buffer.live.start().get() + u32::from(late),
@@ -89,7 +89,7 @@ impl<'a> Row<'a> {
             && self.low.is_multiple_of(u128::from(self.buffer.align.get()))
     }
 
-    fn collides(&self, other: &Self) -> bool {
+    fn collides_with(&self, other: &Self) -> bool {
         let meet = |a: &Piece, b: &Piece| {
             let from = a.steps.start().max(b.steps.start()).get().max(self.first).max(other.first);
             let bytes = |row: &Self, piece: &Piece| {

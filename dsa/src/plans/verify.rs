@@ -23,14 +23,14 @@ impl Instance {
     ///
     /// The first [`Violation`] found; among overlaps, one at the earliest step.
     pub fn verify(&self, plan: Plan) -> Result<VerifiedPlan<'_>, Violation> {
-        let height = check(self, &plan);
+        let height = check_plan(self, &plan);
         #[cfg(feature = "debug-checks")]
         super::recheck::assert_agrees(self, &plan, height.is_ok());
         Ok(VerifiedPlan::new(self, plan, height?))
     }
 }
 
-fn check(instance: &Instance, plan: &Plan) -> Result<Bytes, Violation> {
+fn check_plan(instance: &Instance, plan: &Plan) -> Result<Bytes, Violation> {
     check_each(instance, plan)?;
     let outputs = check_hand_overs(instance, plan)?;
     check_apart(instance, plan)?;
@@ -51,7 +51,7 @@ fn check_each(instance: &Instance, plan: &Plan) -> Result<(), Violation> {
         return Err(Violation::WrongCount { expected, got });
     }
     for ((buffer, &offset), id) in instance.buffers().iter().zip(&plan.offsets).zip(instance.ids()) {
-        if offset.end(buffer.size).is_none() {
+        if offset.end_of(buffer.size).is_none() {
             return Err(Violation::Overflow { buffer: id, offset });
         }
         if !buffer.align.divides(offset.get()) {
@@ -94,7 +94,7 @@ fn check_hand_overs(instance: &Instance, plan: &Plan) -> Result<Vec<bool>, Viola
             return fault("its bytes do not lie inside the input's");
         }
     }
-    match circle(instance, plan) {
+    match find_circle(instance, plan) {
         Some(pair) => {
             let step = instance.buffer(pair.output).live.start();
             Err(Violation::HandOver { pair, step, reason: "the place comes back to where it was" })
@@ -105,7 +105,7 @@ fn check_hand_overs(instance: &Instance, plan: &Plan) -> Result<Vec<bool>, Viola
 
 /// A hand-over in a circle of hand-overs: buffers that are live at one and the same step only, each in the place of the
 /// next, so that none of them holds the place itself.
-fn circle(instance: &Instance, plan: &Plan) -> Option<InPlace> {
+fn find_circle(instance: &Instance, plan: &Plan) -> Option<InPlace> {
     let momentary = plan.in_place.iter().filter(|pair| instance.buffer(pair.input).live.width() == 1);
     let mut givers: BTreeMap<BufferId, InPlace> = momentary.map(|&pair| (pair.output, pair)).collect();
     while let Some((output, pair)) = givers.pop_first() {
@@ -125,7 +125,7 @@ fn check_apart(instance: &Instance, plan: &Plan) -> Result<(), Violation> {
         let start = plan.offsets[id.index()].get();
         (start, start + instance.buffer(id).size.get())
     };
-    for &pair in instance.apart() {
+    for &pair in instance.keep_apart_pairs() {
         let ((low, low_end), (high, high_end)) = (span(pair.first), span(pair.second));
         if low < high_end && high < low_end {
             return Err(Violation::Together { pair });

@@ -66,7 +66,7 @@ impl Buffer {
     /// The active rectangles of the buffer, in step order: its live range less its pauses, and the
     /// windows of those pauses that keep one.
     #[must_use]
-    pub fn pieces(&self) -> Pieces<'_> {
+    pub fn active_pieces(&self) -> Pieces<'_> {
         Pieces {
             buffer: self,
             at: self.live.start().get(),
@@ -101,7 +101,7 @@ pub struct Piece {
     pub window: Range<Bytes>,
 }
 
-/// The pieces of one buffer; see [`Buffer::pieces`].
+/// The pieces of one buffer; see [`Buffer::active_pieces`].
 #[derive(Clone, Debug)]
 pub struct Pieces<'b> {
     buffer: &'b Buffer,
@@ -112,7 +112,7 @@ pub struct Pieces<'b> {
 }
 
 impl Pieces<'_> {
-    fn whole(&mut self, until: u32) -> Option<Piece> {
+    fn next_piece(&mut self, until: u32) -> Option<Piece> {
         let steps = LiveRange::new(self.at, until).ok()?;
         Some(Piece { steps, window: Bytes::ZERO..self.buffer.size })
     }
@@ -130,13 +130,13 @@ impl Iterator for Pieces<'_> {
                 return None;
             }
             let piece = if let Some(pause) = self.pauses.next() {
-                let piece = self.whole(pause.steps.start().get());
+                let piece = self.next_piece(pause.steps.start().get());
                 self.window = pause.window.clone().map(|window| Piece { steps: pause.steps, window });
                 self.at = pause.steps.end().get();
                 piece
             } else {
                 self.done = true;
-                self.whole(self.buffer.live.end().get())
+                self.next_piece(self.buffer.live.end().get())
             };
             if piece.is_some() {
                 return piece;

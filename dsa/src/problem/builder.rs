@@ -137,7 +137,7 @@ impl Instance {
     fn check_permissions(&self) -> Result<(), InstanceError> {
         for &permission in &self.in_place {
             let InPlace { input, output } = permission;
-            self.known("an in-place permission", [input, output])?;
+            self.check_known_ids("an in-place permission", [input, output])?;
             if let Some(reason) = hand_over_fault(self.buffer(input), self.buffer(output)) {
                 return Err(InstanceError::BadInPlace { permission, reason });
             }
@@ -147,7 +147,7 @@ impl Instance {
 
     fn check_apart(&self) -> Result<(), InstanceError> {
         for &pair in &self.apart {
-            self.known("a keep-apart pair", [pair.first, pair.second])?;
+            self.check_known_ids("a keep-apart pair", [pair.first, pair.second])?;
             let (first, second) = (self.buffer(pair.first), self.buffer(pair.second));
             let reason = if pair.first == pair.second {
                 "they are one buffer"
@@ -163,7 +163,7 @@ impl Instance {
         Ok(())
     }
 
-    fn known(&self, what: &'static str, ids: [BufferId; 2]) -> Result<(), InstanceError> {
+    fn check_known_ids(&self, what: &'static str, ids: [BufferId; 2]) -> Result<(), InstanceError> {
         let count = self.len();
         match ids.into_iter().find(|id| id.index() >= count) {
             Some(buffer) => Err(InstanceError::UnknownBuffer { what, buffer, count }),
@@ -177,7 +177,7 @@ fn check_pin(id: BufferId, buffer: &Buffer) -> Result<(), InstanceError> {
     if !buffer.align.divides(pin.get()) {
         return Err(InstanceError::MisalignedPin { buffer: id, pin, align: buffer.align });
     }
-    match pin.end(buffer.size) {
+    match pin.end_of(buffer.size) {
         Some(_) => Ok(()),
         None => Err(InstanceError::PinOverflow { buffer: id, pin }),
     }
@@ -186,7 +186,7 @@ fn check_pin(id: BufferId, buffer: &Buffer) -> Result<(), InstanceError> {
 fn pinned_together(first: &Buffer, second: &Buffer) -> bool {
     let (Some(low), Some(high)) = (first.pin, second.pin) else { return false };
     // Ends past 2^64 - 1 were refused before.
-    low.end(first.size) > Some(high) && high.end(second.size) > Some(low)
+    low.end_of(first.size) > Some(high) && high.end_of(second.size) > Some(low)
 }
 
 fn check_pauses(id: BufferId, buffer: &Buffer) -> Result<(), InstanceError> {
@@ -230,7 +230,7 @@ fn check_pins(instance: &Instance) -> Result<(), InstanceError> {
     if instance.buffers().iter().all(|buffer| buffer.pin.is_none()) {
         return Ok(());
     }
-    let may_overwrite = instance.outputs();
+    let may_overwrite = instance.hand_over_outputs();
     let offsets: Vec<Offset> = instance.buffers().iter().map(|b| b.pin.unwrap_or_default()).collect();
     let mut all = rectangles(instance, &offsets, |id| may_overwrite[id.index()]);
     all.retain(|rectangle| instance.buffer(rectangle.id).pin.is_some());

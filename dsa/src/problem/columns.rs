@@ -87,12 +87,12 @@ pub enum ColumnError {
 impl ColumnError {
     /// The buffer that is at fault, where it is one.
     #[must_use]
-    pub fn buffer(&self) -> Option<BufferId> {
+    pub fn faulty_buffer(&self) -> Option<BufferId> {
         match self {
             Self::Empty { buffer, .. }
             | Self::ZeroAlignment { buffer }
             | Self::NegativePin { buffer, .. } => Some(*buffer),
-            Self::Instance(error) => error.buffer(),
+            Self::Instance(error) => error.faulty_buffer(),
             Self::Length { .. } | Self::TooManySteps { .. } => None,
         }
     }
@@ -107,12 +107,12 @@ impl Columns<'_> {
     /// # Errors
     ///
     /// The first rule that is broken, with the buffer that breaks it.
-    pub fn instance(&self) -> Result<Instance, ColumnError> {
+    pub fn build_instance(&self) -> Result<Instance, ColumnError> {
         self.check_lengths()?;
         self.check_lives()?;
-        let steps = Steps::of(self)?;
+        let steps = Steps::collect_steps(self)?;
         let ids = (0..self.lower.len()).map(BufferId::from_index);
-        let buffers: Result<Vec<Buffer>, _> = ids.map(|id| self.buffer(id, &steps)).collect();
+        let buffers: Result<Vec<Buffer>, _> = ids.map(|id| self.build_buffer(id, &steps)).collect();
         Ok(Instance::from_buffers(buffers?)?)
     }
 
@@ -145,9 +145,9 @@ impl Columns<'_> {
         }
     }
 
-    fn buffer(&self, id: BufferId, steps: &Steps) -> Result<Buffer, ColumnError> {
+    fn build_buffer(&self, id: BufferId, steps: &Steps) -> Result<Buffer, ColumnError> {
         let row = id.index();
-        let live = steps.range(self.lower[row], self.upper[row]);
+        let live = steps.live_range(self.lower[row], self.upper[row]);
         let mut buffer = Buffer::new(Bytes::new(self.size[row]), live);
         if let Some(align) = self.align {
             buffer.align = Alignment::new(align[row]).ok_or(ColumnError::ZeroAlignment { buffer: id })?;
@@ -172,7 +172,7 @@ enum Steps {
 }
 
 impl Steps {
-    fn of(columns: &Columns<'_>) -> Result<Self, ColumnError> {
+    fn collect_steps(columns: &Columns<'_>) -> Result<Self, ColumnError> {
         let fits = |step: &i64| u32::try_from(*step).is_ok();
         // Lower steps are below upper ones.
         if columns.lower.iter().all(fits) && columns.upper.iter().all(fits) {
@@ -187,7 +187,7 @@ impl Steps {
         }
     }
 
-    fn range(&self, lower: i64, upper: i64) -> LiveRange {
+    fn live_range(&self, lower: i64, upper: i64) -> LiveRange {
         let step = |raw: i64| match self {
             Self::AsTheyAre => u32::try_from(raw),
             Self::Ranked(all) => u32::try_from(all.partition_point(|&known| known < raw)),
@@ -217,7 +217,7 @@ mod tests {
             pin: Some(&[-1, 96]),
             ..columns(&[3, 0], &[0xffff_ffff, 4], &[10, 20])
         };
-        let instance = columns.instance().expect("valid");
+        let instance = columns.build_instance().expect("valid");
         let live = |start, end| LiveRange::new(start, end).expect("not empty");
         let align = Alignment::new(48).expect("positive");
         let second = Buffer::new(Bytes::new(20), live(0, 4)).with_align(align).with_pin(Offset::new(96));
@@ -232,14 +232,14 @@ mod tests {
             ([-5, i64::MIN], [9, i64::MAX], [(1, 2), (0, 3)]),
             ([0, 7], [7, far - 1], [(0, 7), (7, u32::MAX)]),
         ] {
-            let instance = columns(&lower, &upper, &[1, 1]).instance().expect("valid");
+            let instance = columns(&lower, &upper, &[1, 1]).build_instance().expect("valid");
             assert_eq!(lives(&instance), expected, "{lower:?} {upper:?}");
         }
     }
 
     #[test]
     fn no_columns_are_no_buffers() {
-        assert!(Columns::default().instance().expect("valid").is_empty());
+        assert!(Columns::default().build_instance().expect("valid").is_empty());
     }
 
     #[test]
@@ -275,8 +275,11 @@ mod tests {
             ),
         ];
         for (columns, message, buffer) in faults {
-            let error = columns.instance().expect_err(message);
-            assert_eq!((error.to_string().as_str(), error.buffer()), (message, buffer.map(BufferId::new)));
+            let error = columns.build_instance().expect_err(message);
+            assert_eq!(
+                (error.to_string().as_str(), error.faulty_buffer()),
+                (message, buffer.map(BufferId::new))
+            );
         }
     }
 }

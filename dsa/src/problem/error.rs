@@ -110,7 +110,7 @@ pub enum InstanceError {
 impl InstanceError {
     /// The buffer that is at fault; of two, the one that came later. `None` if no single buffer is at fault.
     #[must_use]
-    pub fn buffer(&self) -> Option<BufferId> {
+    pub fn faulty_buffer(&self) -> Option<BufferId> {
         match self {
             Self::ZeroSize { buffer }
             | Self::TotalOverflow { buffer }

@@ -77,7 +77,7 @@ impl Instance {
 
     /// The pairs that must not share an address.
     #[must_use]
-    pub fn apart(&self) -> &[KeepApart] {
+    pub fn keep_apart_pairs(&self) -> &[KeepApart] {
         &self.apart
     }
 
@@ -89,7 +89,7 @@ impl Instance {
 
     /// The sum of all sizes, in bytes: what `bump` needs.
     #[must_use]
-    pub fn total(&self) -> Bytes {
+    pub fn total_size(&self) -> Bytes {
         Bytes::new(self.buffers.iter().map(|buffer| buffer.size.get()).sum())
     }
 
@@ -102,7 +102,7 @@ impl Instance {
     #[must_use]
     pub fn counts_at(&self, id: BufferId, step: Step) -> bool {
         let buffer = self.buffer(id);
-        let is_in_use = buffer.pieces().any(|piece| piece.steps.contains(step));
+        let is_in_use = buffer.active_pieces().any(|piece| piece.steps.contains(step));
         let may_overwrite = || self.in_place.iter().any(|pair| pair.output == id);
         is_in_use && (buffer.live.start() != step || !may_overwrite())
     }
@@ -115,13 +115,16 @@ impl Instance {
     /// multiples of it stay, an offset that an alignment above it asks for is one already, and an
     /// alignment below it divides what comes out.
     #[must_use]
-    pub fn granularity(&self) -> u64 {
+    pub fn offset_granularity(&self) -> u64 {
         let mut divisor = 0;
         for buffer in &self.buffers {
-            divisor = gcd(divisor, buffer.size.get());
-            divisor = gcd(divisor, buffer.pin.map_or(0, Offset::get));
+            divisor = greatest_common_divisor(divisor, buffer.size.get());
+            divisor = greatest_common_divisor(divisor, buffer.pin.map_or(0, Offset::get));
             for window in buffer.pauses.iter().filter_map(|pause| pause.window.as_ref()) {
-                divisor = gcd(gcd(divisor, window.start.get()), window.end.get());
+                divisor = greatest_common_divisor(
+                    greatest_common_divisor(divisor, window.start.get()),
+                    window.end.get(),
+                );
             }
             if divisor == 1 {
                 return 1;
@@ -134,7 +137,7 @@ impl Instance {
     pub(crate) fn pinned_tops(&self) -> Vec<u64> {
         let mut tops = vec![0_u64; self.arenas.len()];
         for buffer in &self.buffers {
-            if let Some(end) = buffer.pin.and_then(|pin| pin.end(buffer.size)) {
+            if let Some(end) = buffer.pin.and_then(|pin| pin.end_of(buffer.size)) {
                 let top = &mut tops[buffer.arena.index()];
                 *top = (*top).max(end.get());
             }
@@ -147,7 +150,7 @@ impl Instance {
         loop {
             let is_misfit = |align: &u64| !grain.is_multiple_of(*align) && !align.is_multiple_of(grain);
             match self.buffers.iter().map(|buffer| buffer.align.get()).find(is_misfit) {
-                Some(align) => grain = gcd(grain, align),
+                Some(align) => grain = greatest_common_divisor(grain, align),
                 None => return grain,
             }
         }
@@ -156,7 +159,7 @@ impl Instance {
 
 /// The greatest common divisor; of 0 and a number, the number.
 #[must_use]
-pub const fn gcd(mut a: u64, mut b: u64) -> u64 {
+pub const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
     }

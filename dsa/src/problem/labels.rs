@@ -35,14 +35,14 @@ pub struct Labels {
 impl Labels {
     /// Labels `0`, `1`, ... for `count` buffers without names.
     #[must_use]
-    pub fn numbered(count: usize) -> Self {
+    pub fn from_numbers(count: usize) -> Self {
         let buffers = (0..count).map(|id| Label { name: id.to_string(), ..Label::default() }).collect();
         Self { buffers, metadata: Vec::new() }
     }
 
     /// The value of a metadata key.
     #[must_use]
-    pub fn meta(&self, key: &str) -> Option<&str> {
+    pub fn meta_value(&self, key: &str) -> Option<&str> {
         self.metadata.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 }

@@ -27,7 +27,7 @@ impl Instance {
     /// For each buffer, whether it may overwrite another, so that its first step does not count towards the
     /// [load](Self::load). O(n).
     #[must_use]
-    pub fn outputs(&self) -> Vec<bool> {
+    pub fn hand_over_outputs(&self) -> Vec<bool> {
         let mut may_overwrite = vec![false; self.len()];
         for permission in self.in_place() {
             may_overwrite[permission.output.index()] = true;
@@ -44,7 +44,7 @@ impl Instance {
             .zip(self.arenas())
             .filter_map(|(id, arena)| Some((id, arena.capacity?)));
         let loads =
-            limited.map(|(id, capacity)| (id, capacity, sweep(self, Some(id), Scope::Any).peak().bytes));
+            limited.map(|(id, capacity)| (id, capacity, sweep_load(self, Some(id), Scope::Any).peak().bytes));
         loads.filter(|&(_, capacity, load)| load > capacity).map(|(id, _, load)| (id, load)).next()
     }
 
@@ -52,7 +52,7 @@ impl Instance {
     /// peak may be lower than the load, as the arenas may peak at different steps.
     #[must_use]
     pub fn load_curve(&self) -> LoadCurve {
-        sweep(self, None, Scope::Any)
+        sweep_load(self, None, Scope::Any)
     }
 
     /// The load of each arena; [`Instance::load`] is their sum. O(a n log n) for a arenas.
@@ -64,7 +64,7 @@ impl Instance {
     /// The bytes in use over time in one arena.
     #[must_use]
     pub fn arena_load_curve(&self, arena: ArenaId) -> LoadCurve {
-        sweep(self, Some(arena), Scope::Any)
+        sweep_load(self, Some(arena), Scope::Any)
     }
 }
 
@@ -78,13 +78,13 @@ fn over_arenas(instance: &Instance, scope: Scope) -> Load {
 fn arena_peaks(instance: &Instance, scope: Scope) -> Vec<Load> {
     let arenas = instance.arenas().len();
     if arenas == 1 {
-        return vec![sweep(instance, None, scope).peak()];
+        return vec![sweep_load(instance, None, scope).peak()];
     }
     let ids = (0..arenas).map(|arena| ArenaId::new(u16::try_from(arena).expect("arena ids have 16 bits")));
-    ids.map(|arena| sweep(instance, Some(arena), scope).peak()).collect()
+    ids.map(|arena| sweep_load(instance, Some(arena), scope).peak()).collect()
 }
 
-fn sweep(instance: &Instance, arena: Option<ArenaId>, scope: Scope) -> LoadCurve {
+fn sweep_load(instance: &Instance, arena: Option<ArenaId>, scope: Scope) -> LoadCurve {
     let mut changes: Vec<(u32, i128)> = Vec::with_capacity(2 * instance.len());
     for (buffer, piece) in counted_pieces(instance, scope) {
         if arena.is_none_or(|arena| arena == buffer.arena) {
@@ -99,11 +99,11 @@ fn sweep(instance: &Instance, arena: Option<ArenaId>, scope: Scope) -> LoadCurve
 /// The pieces that share no address in any plan of the scope: over all plans, without the first step of each buffer that
 /// may overwrite another.
 pub(crate) fn counted_pieces(instance: &Instance, scope: Scope) -> impl Iterator<Item = (&Buffer, Piece)> {
-    let outputs = if scope == Scope::Any { instance.outputs() } else { Vec::new() };
+    let outputs = if scope == Scope::Any { instance.hand_over_outputs() } else { Vec::new() };
     instance.buffers().iter().enumerate().flat_map(move |(index, buffer)| {
         let is_late = outputs.get(index).copied().unwrap_or(false);
         let first = buffer.live.start().get() + u32::from(is_late);
-        buffer.pieces().filter_map(move |piece| {
+        buffer.active_pieces().filter_map(move |piece| {
             let (start, end) = (piece.steps.start().get().max(first), piece.steps.end().get());
             let steps = LiveRange::new(start, end).ok()?;
             Some((buffer, Piece { steps, ..piece }))
@@ -127,7 +127,7 @@ mod tests {
                 .expect("valid");
         assert_eq!(instance.load(), Load { bytes: Bytes::new(7), step: Step::new(2) });
         let curve = instance.load_curve();
-        let loads: Vec<u64> = (0..8).map(|step| curve.at(Step::new(step)).get()).collect();
+        let loads: Vec<u64> = (0..8).map(|step| curve.load_at(Step::new(step)).get()).collect();
         assert_eq!(loads, [4, 6, 7, 3, 3, 0, 7, 0]);
     }
 
@@ -137,7 +137,7 @@ mod tests {
         let window = Some(Bytes::new(1)..Bytes::new(3));
         let paused = buffer(10, 0, 6).with_pauses([Pause { steps, window }]);
         let curve = Instance::from_buffers(vec![paused]).expect("valid").load_curve();
-        let loads: Vec<u64> = (0..6).map(|step| curve.at(Step::new(step)).get()).collect();
+        let loads: Vec<u64> = (0..6).map(|step| curve.load_at(Step::new(step)).get()).collect();
         assert_eq!(loads, [10, 10, 2, 2, 10, 10]);
     }
 

@@ -15,7 +15,7 @@ pub use buffer::{Buffer, Pause, Piece, Pieces};
 pub use builder::InstanceBuilder;
 pub use columns::{ColumnError, Columns};
 pub use error::InstanceError;
-pub use instance::{Instance, gcd};
+pub use instance::{Instance, greatest_common_divisor};
 pub use labels::{Label, Labels};
 pub use rules::{Arena, InPlace, KeepApart};
 pub use scope::Scope;

@@ -13,7 +13,7 @@ crate::named_enum! {
 impl Scope {
     /// Whether the scope includes plans with this number of hand-overs.
     #[must_use]
-    pub const fn holds(self, hand_overs: u64) -> bool {
+    pub const fn includes_hand_overs(self, hand_overs: u64) -> bool {
         matches!(self, Self::Any) || hand_overs == 0
     }
 }

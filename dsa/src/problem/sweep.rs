@@ -1,6 +1,6 @@
 //! One sweep over the steps with the active bytes in an ordered map: the first two buffers that overlap.
 //!
-//! Every buffer is cut into its [pieces](crate::Buffer::pieces); a piece is a rectangle of steps and addresses. Each
+//! Every buffer is cut into its [pieces](crate::Buffer::active_pieces); a piece is a rectangle of steps and addresses. Each
 //! step first removes the pieces that end, then inserts those that begin. A piece overlaps an active one exactly if it
 //! overlaps its neighbour below or above.
 //!
@@ -32,7 +32,7 @@ pub(crate) fn rectangles(
     let mut all = Vec::with_capacity(instance.len());
     for ((buffer, offset), id) in instance.buffers().iter().zip(offsets).zip(instance.ids()) {
         let first = buffer.live.start().get() + u32::from(is_late(id));
-        for piece in buffer.pieces() {
+        for piece in buffer.active_pieces() {
             let (start, end) = (piece.steps.start().get().max(first), piece.steps.end().get());
             if start < end {
                 let low = offset.get() + piece.window.start.get();

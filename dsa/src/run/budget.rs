@@ -75,7 +75,7 @@ impl CancelToken {
     /// assert!(other.is_cancelled());
     /// ```
     #[must_use]
-    pub fn child(&self) -> Self {
+    pub fn child_token(&self) -> Self {
         Self { flag: Arc::default(), parent: Some(Arc::new(self.clone())) }
     }
 }

@@ -123,13 +123,13 @@ impl Honours {
 
     /// The first demand of the instance that the planner does not honour, if any.
     #[must_use]
-    pub fn refuses(&self, instance: &Instance) -> Option<Feature> {
+    pub fn first_refused_feature(&self, instance: &Instance) -> Option<Feature> {
         let arenas = instance.arenas();
         let demands = [
             (Feature::Pins, self.pins, instance.buffers().iter().any(|b| b.pin.is_some())),
             (Feature::Alignment, self.alignment, instance.buffers().iter().any(|b| b.align.get() > 1)),
             (Feature::Arenas, self.arenas, arenas.len() > 1 || arenas.iter().any(|a| a.capacity.is_some())),
-            (Feature::Apart, self.apart, !instance.apart().is_empty()),
+            (Feature::Apart, self.apart, !instance.keep_apart_pairs().is_empty()),
         ];
         demands.into_iter().find(|&(_, honoured, asked)| asked && !honoured).map(|(feature, ..)| feature)
     }

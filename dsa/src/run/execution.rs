@@ -38,7 +38,7 @@ use crate::{Budget, Event, Halt, Instance, Outcome, PlanError, Planner, Scope, S
 /// ```
 #[must_use]
 pub fn execute<'i>(planner: &dyn Planner, instance: &'i Instance, budget: Budget, seed: u64) -> Outcome<'i> {
-    run(planner, instance, budget, seed, None)
+    run_planner(planner, instance, budget, seed, None)
 }
 
 /// Like [`execute`], but calls `observer` for every verified plan and every bound, with the units of work done by then.
@@ -51,10 +51,10 @@ pub fn execute_observed<'i>(
     seed: u64,
     observer: impl FnMut(Event<'_>, u64) + Send + 'i,
 ) -> Outcome<'i> {
-    run(planner, instance, budget, seed, Some(Box::new(observer)))
+    run_planner(planner, instance, budget, seed, Some(Box::new(observer)))
 }
 
-fn run<'i>(
+fn run_planner<'i>(
     planner: &dyn Planner,
     instance: &'i Instance,
     budget: Budget,
@@ -65,34 +65,34 @@ fn run<'i>(
     let hands_over = honours.in_place && !instance.in_place().is_empty();
     let scope = if hands_over { Scope::Any } else { Scope::NoHandOver };
     let mut run = Run::new((instance, scope), budget, seed, honours.work_limit, observer);
-    if let Some(feature) = honours.refuses(instance) {
-        return run.finish(Err(PlanError::Unsupported(feature).into()), Duration::ZERO);
+    if let Some(feature) = honours.first_refused_feature(instance) {
+        return run.finish_outcome(Err(PlanError::Unsupported(feature).into()), Duration::ZERO);
     }
-    if let Err(halt) = run.raise(initial_bound(instance)) {
-        return run.finish(Err(halt), Duration::ZERO);
+    if let Err(halt) = run.raise_any_bound(initial_bound(instance)) {
+        return run.finish_outcome(Err(halt), Duration::ZERO);
     }
     let before = run.shared.elapsed();
     let ended = planner.plan(&mut run);
     let in_planner = run.shared.elapsed().saturating_sub(before);
-    run.finish(ended, in_planner)
+    run.finish_outcome(ended, in_planner)
 }
 
 impl<'i> Run<'i> {
-    fn finish(self, ended: Result<(), Halt>, in_planner: Duration) -> Outcome<'i> {
+    fn finish_outcome(self, ended: Result<(), Halt>, in_planner: Duration) -> Outcome<'i> {
         let mut end = match ended {
             Ok(()) => Ok(Stop::Finished),
             Err(Halt::Stop(stop)) => Ok(stop),
             Err(Halt::Error(error)) => Err(error),
         };
-        let mut state = self.shared.state();
+        let mut state = self.shared.lock_state();
         let planning = in_planner.saturating_sub(state.verifying);
-        match self.settle(&mut state) {
+        match self.verify_pending(&mut state) {
             Err(Halt::Error(error)) => end = end.and(Err(error)),
             // The pending plan decided the run after the planner had returned.
             Err(Halt::Stop(stop)) if end == Ok(Stop::Finished) => end = Ok(stop),
             _ => {}
         }
-        self.mark(&mut state);
+        self.mark_trajectory(&mut state);
         Outcome {
             best: state.best.take(),
             bound: state.bound,
@@ -101,7 +101,7 @@ impl<'i> Run<'i> {
             trajectory: std::mem::take(&mut state.trajectory),
             elapsed: self.shared.elapsed(),
             planning,
-            work: self.done(),
+            work: self.work_done(),
         }
     }
 }

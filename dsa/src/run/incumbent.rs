@@ -15,17 +15,17 @@ const WORK_PER_BUFFER: u64 = 40;
 impl<'i> Run<'i> {
     /// Whether a plan of this height would be better than the incumbent.
     #[must_use]
-    pub fn improves(&self, height: Bytes) -> bool {
+    pub fn improves_incumbent(&self, height: Bytes) -> bool {
         let below = self.shared.below.load(Ordering::Relaxed);
         // Without a plan yet, `below` looks like a plan of the greatest height.
-        height.get() < below || (below == u64::MAX && self.shared.state().best.is_none())
+        height.get() < below || (below == u64::MAX && self.shared.lock_state().best.is_none())
     }
 
     /// The height of the lowest plan, verified or not: a new plan must be lower.
     #[must_use]
     pub fn height_to_beat(&self) -> Option<Bytes> {
         let below = self.shared.below.load(Ordering::Relaxed);
-        let highest = || self.shared.state().best.as_ref().map(|best| best.height());
+        let highest = || self.shared.lock_state().best.as_ref().map(|best| best.height());
         (below != u64::MAX).then(|| Bytes::new(below)).or_else(highest)
     }
 
@@ -34,15 +34,15 @@ impl<'i> Run<'i> {
     /// # Errors
     ///
     /// Like [`Run::offer`], for the pending plan.
-    pub fn best(&mut self) -> Result<Option<Arc<VerifiedPlan<'i>>>, Halt> {
-        let mut state = self.shared.state();
-        self.settle(&mut state)?;
+    pub fn best_plan(&mut self) -> Result<Option<Arc<VerifiedPlan<'i>>>, Halt> {
+        let mut state = self.shared.lock_state();
+        self.verify_pending(&mut state)?;
         Ok(state.best.clone())
     }
 
     /// Offers a plan. Its height is checked first; only a better plan is verified and kept. If plans come quickly, one
     /// stays pending until enough work was done to be worth a verification. It is verified earlier if the planner asks
-    /// for the [best](Run::best), the bound rises or the run ends. A lower plan replaces a pending one.
+    /// for the [best](Run::best_plan), the bound rises or the run ends. A lower plan replaces a pending one.
     ///
     /// # Errors
     ///
@@ -51,14 +51,14 @@ impl<'i> Run<'i> {
     /// without hand-overs and the planner uses none, [`Stop::TargetReached`] when it fits the target.
     pub fn offer(&mut self, plan: Plan) -> Result<(), Halt> {
         let height = plan.height(self.shared.instance);
-        if height.is_some_and(|height| !self.improves(height)) {
+        if height.is_some_and(|height| !self.improves_incumbent(height)) {
             return Ok(());
         }
-        let mut state = self.shared.state();
-        let is_soon = state.verified >= VERIFIED_AT_ONCE && self.done() < state.due;
+        let mut state = self.shared.lock_state();
+        let is_soon = state.verified >= VERIFIED_AT_ONCE && self.work_done() < state.due;
         let waits = self.shared.counts_work && is_soon;
         match height {
-            Some(height) if waits && !self.decides(&state, height) => {
+            Some(height) if waits && !self.ends_run(&state, height) => {
                 // Another fork may have been faster.
                 if self.shared.below.fetch_min(height.get(), Ordering::Relaxed) > height.get() {
                     self.shared.settle_at.store(state.due, Ordering::Relaxed);
@@ -66,60 +66,60 @@ impl<'i> Run<'i> {
                 }
                 Ok(())
             }
-            _ => self.keep(&mut state, plan),
+            _ => self.keep_plan(&mut state, plan),
         }
     }
 
     /// Verifies the pending plan, if there is one.
-    pub(super) fn settle(&self, state: &mut State<'i>) -> Result<(), Halt> {
+    pub(super) fn verify_pending(&self, state: &mut State<'i>) -> Result<(), Halt> {
         self.shared.settle_at.store(u64::MAX, Ordering::Relaxed);
-        state.pending.take().map_or(Ok(()), |plan| self.keep(state, plan))
+        state.pending.take().map_or(Ok(()), |plan| self.keep_plan(state, plan))
     }
 
     /// Whether a plan of this height ends the run.
-    fn decides(&self, state: &State<'_>, height: Bytes) -> bool {
-        let is_closed = self.closed(state, height).is_some();
+    fn ends_run(&self, state: &State<'_>, height: Bytes) -> bool {
+        let is_closed = self.closing_stop(state, height).is_some();
         is_closed || self.shared.budget.target.is_some_and(|target| height <= target)
     }
 
-    fn verify(&self, state: &mut State<'i>, plan: Plan) -> Result<VerifiedPlan<'i>, PlanError> {
+    fn verify_plan(&self, state: &mut State<'i>, plan: Plan) -> Result<VerifiedPlan<'i>, PlanError> {
         let before = self.shared.elapsed();
         let verified = self.shared.instance.verify(plan);
         state.verifying += self.shared.elapsed().saturating_sub(before);
         state.verified = state.verified.saturating_add(1);
         let buffers = u64::try_from(self.shared.instance.len()).unwrap_or(u64::MAX);
-        state.due = self.done().saturating_add(WORK_PER_BUFFER.saturating_mul(buffers));
+        state.due = self.work_done().saturating_add(WORK_PER_BUFFER.saturating_mul(buffers));
         verified.map_err(PlanError::Invalid)
     }
 
-    fn keep(&self, state: &mut State<'i>, plan: Plan) -> Result<(), Halt> {
-        let verified = Arc::new(self.verify(state, plan)?);
+    fn keep_plan(&self, state: &mut State<'i>, plan: Plan) -> Result<(), Halt> {
+        let verified = Arc::new(self.verify_plan(state, plan)?);
         let height = verified.height();
         if state.best.as_ref().is_some_and(|best| best.height() <= height) {
             return Ok(());
         }
         self.shared.below.fetch_min(height.get(), Ordering::Relaxed);
-        let work = self.done();
+        let work = self.work_done();
         if let Some(observer) = &mut state.observer {
             observer(Event::Incumbent(&verified), work);
         }
-        let scope = verified.scope();
+        let scope = verified.bound_scope();
         state.best = Some(verified);
         state.pending.take_if(|waiting| waiting.height(self.shared.instance) >= Some(height));
-        self.mark(state);
-        for bound in [state.bound.of(scope), state.claimed.of(scope)] {
+        self.mark_trajectory(state);
+        for bound in [state.bound.best_claim(scope), state.claimed.best_claim(scope)] {
             if height < bound.value {
                 return Err(PlanError::Refuted { bound, height }.into());
             }
         }
         if self.is_out_of_reach(state) {
-            return Err(self.decide(Stop::Infeasible));
+            return Err(self.end_run(Stop::Infeasible));
         }
-        if let Some(stop) = self.closed(state, height) {
-            return Err(self.decide(stop));
+        if let Some(stop) = self.closing_stop(state, height) {
+            return Err(self.end_run(stop));
         }
         if self.shared.budget.target.is_some_and(|target| height <= target) {
-            return Err(self.decide(Stop::TargetReached));
+            return Err(self.end_run(Stop::TargetReached));
         }
         Ok(())
     }

@@ -118,13 +118,13 @@ impl Outcome<'_> {
 
     /// The bound on any plan: what every height is measured against, whether the planner uses hand-overs or not.
     #[must_use]
-    pub const fn claim(&self) -> Claim {
-        self.bound.of(Scope::Any)
+    pub const fn bound_claim(&self) -> Claim {
+        self.bound.best_claim(Scope::Any)
     }
 
     /// Whether no plan is lower than the best one: its height equals the bound on any plan.
     #[must_use]
     pub fn is_optimal(&self) -> bool {
-        self.height().is_some_and(|height| height == self.claim().value)
+        self.height().is_some_and(|height| height == self.bound_claim().value)
     }
 }

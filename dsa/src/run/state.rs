@@ -58,7 +58,7 @@ impl<'i> Shared<'i> {
         self.budget.clock.now().saturating_sub(self.start)
     }
 
-    pub(super) fn state(&self) -> MutexGuard<'_, State<'i>> {
+    pub(super) fn lock_state(&self) -> MutexGuard<'_, State<'i>> {
         // A worker that panicked leaves valid state behind: each field is replaced as a whole.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -139,18 +139,18 @@ impl<'i> Run<'i> {
 
     /// The remaining wall time, for solvers with their own clock.
     #[must_use]
-    pub fn remaining(&self) -> Option<Duration> {
+    pub fn remaining_time(&self) -> Option<Duration> {
         self.shared.budget.wall.map(|wall| wall.saturating_sub(self.shared.elapsed()))
     }
 
     /// The remaining units of work, if they are limited.
     #[must_use]
     pub fn remaining_work(&self) -> Option<u64> {
-        self.shared.budget.work.map(|limit| limit.saturating_sub(self.done()))
+        self.shared.budget.work.map(|limit| limit.saturating_sub(self.work_done()))
     }
 
     /// The units of work done so far, without work that other forks have not counted yet.
-    pub(super) fn done(&self) -> u64 {
+    pub(super) fn work_done(&self) -> u64 {
         self.shared.work.load(Ordering::Relaxed) + self.unread
     }
 
@@ -182,7 +182,7 @@ impl<'i> Run<'i> {
     /// The best proven bounds so far.
     #[must_use]
     pub fn bound(&self) -> Bound {
-        self.shared.state().bound
+        self.shared.lock_state().bound
     }
 
     /// Counts work and, from time to time, reads the clock.
@@ -201,7 +201,7 @@ impl<'i> Run<'i> {
             return Err(Halt::Stop(stop));
         }
         if done >= shared.settle_at.load(Ordering::Relaxed) {
-            self.settle(&mut shared.state())?;
+            self.verify_pending(&mut shared.lock_state())?;
         }
         if shared.budget.work.is_some_and(|limit| done >= limit) {
             return Err(Halt::Stop(Stop::WorkLimit));
@@ -222,21 +222,21 @@ impl<'i> Run<'i> {
     }
 
     /// Counts work done elsewhere for this run, without checking a limit: its result may have decided the run already.
-    pub fn count(&mut self, work: u64) {
+    pub fn count_work(&mut self, work: u64) {
         self.unread += work;
     }
 
     /// Ends the run for every fork.
-    pub(super) fn decide(&self, stop: Stop) -> Halt {
+    pub(super) fn end_run(&self, stop: Stop) -> Halt {
         Halt::Stop(*self.shared.decided.get_or_init(|| stop))
     }
 
-    pub(super) fn mark(&self, state: &mut State<'_>) {
+    pub(super) fn mark_trajectory(&self, state: &mut State<'_>) {
         let mark = Mark {
             elapsed: self.shared.elapsed(),
-            work: self.done(),
+            work: self.work_done(),
             height: state.best.as_ref().map(|best| best.height()),
-            bound: state.bound.of(Scope::Any).value,
+            bound: state.bound.best_claim(Scope::Any).value,
         };
         state.trajectory.push(mark);
     }

@@ -195,7 +195,7 @@ fn a_plan_is_proved_by_the_bound_on_any_plan_alone() {
     let without = execute(&scripted(script), &instance, Budget::default(), 0);
     // The lowest plan without hand-overs: nothing is left to do, but a lower plan exists.
     assert_eq!((without.end.clone(), without.height()), (Ok(Stop::Finished), Some(Bytes::new(8))));
-    assert_eq!((without.claim().value, without.is_optimal()), (Bytes::new(4), false));
+    assert_eq!((without.bound_claim().value, without.is_optimal()), (Bytes::new(4), false));
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn forks_share_the_incumbent_and_draw_other_numbers() {
             let mut fork = run.fork();
             assert_ne!(fork.rng().random::<u64>(), run.rng().random::<u64>());
             fork.offer(plan([0, 4, 8]))?;
-            assert_eq!(run.best()?.map(|best| best.height()), Some(Bytes::new(12)));
+            assert_eq!(run.best_plan()?.map(|best| best.height()), Some(Bytes::new(12)));
             Ok(())
         }),
         &instance,
@@ -293,7 +293,7 @@ fn the_best_plan_never_waits() {
     let instance = instance();
     let script = working(|run| {
         offer_many(run, 50)?;
-        assert_eq!(run.best()?.map(|best| best.height()), Some(Bytes::new(13)));
+        assert_eq!(run.best_plan()?.map(|best| best.height()), Some(Bytes::new(13)));
         Ok(())
     });
     assert_eq!(execute(&script, &instance, Budget::default(), 0).end, Ok(Stop::Finished));
@@ -306,7 +306,7 @@ fn a_wrong_plan_that_waited_is_found_out() {
         working(move |run: &mut Run<'_>| {
             offer_many(run, 50)?;
             run.offer(plan([0, 1, 6]))?;
-            if asks { run.best().map(drop) } else { Ok(()) }
+            if asks { run.best_plan().map(drop) } else { Ok(()) }
         })
     };
     for asks in [false, true] {

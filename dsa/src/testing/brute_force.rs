@@ -1,6 +1,6 @@
 //! The minimal height of a small instance, found by trying every offset.
 //!
-//! Some optimal plan has only multiples of [`Instance::granularity`] as offsets. The search tries each set of
+//! Some optimal plan has only multiples of [`Instance::offset_granularity`] as offsets. The search tries each set of
 //! compatible hand-overs, and each height from the load upwards. Every buffer starts with a list of all possible
 //! offsets. A depth-first search gives the buffer with the shortest list each of its offsets in turn and removes
 //! conflicting offsets from the other lists.
@@ -26,7 +26,7 @@ const MOST_OFFSETS: u64 = 1 << 16;
 /// For more than 8 buffers, or if the heights to try have more than 65,536 multiples of the granularity.
 #[must_use]
 pub fn brute_force(instance: &Instance) -> Option<Bytes> {
-    over_arenas(instance, &matchings(instance.in_place()), &Cell::new(u64::MAX))
+    over_arenas(instance, &usable_permission_sets(instance.in_place()), &Cell::new(u64::MAX))
 }
 
 /// The height of the lowest plan without hand-overs.
@@ -48,7 +48,7 @@ pub fn brute_force_without_hand_over(instance: &Instance) -> Option<Bytes> {
 #[must_use]
 pub fn brute_force_within(instance: &Instance, most: u64) -> Option<[Option<Bytes>; 2]> {
     let left = Cell::new(most);
-    let both = [matchings(instance.in_place()), vec![Vec::new()]]
+    let both = [usable_permission_sets(instance.in_place()), vec![Vec::new()]]
         .map(|matchings| over_arenas(instance, &matchings, &left));
     (left.get() > 0).then_some(both)
 }
@@ -67,7 +67,7 @@ fn over_arenas(instance: &Instance, matchings: &[Vec<InPlace>], left: &Cell<u64>
 
 /// Every set of permissions that can be used together: each buffer is at most once an input and at most once an output,
 /// and no place returns to where it was.
-fn matchings(permissions: &[InPlace]) -> Vec<Vec<InPlace>> {
+fn usable_permission_sets(permissions: &[InPlace]) -> Vec<Vec<InPlace>> {
     let mut all = vec![Vec::new()];
     for &new in permissions {
         let fits = |set: &&Vec<InPlace>| {
@@ -97,14 +97,14 @@ fn in_arena(
     if ids.is_empty() {
         return Some(0);
     }
-    let grain = instance.granularity();
+    let grain = instance.offset_granularity();
     let most = highest_need(instance, &ids).min(capacity);
     let mut best = None;
     for pairs in matchings {
-        let search = Search::new(instance, &ids, pairs, grain, left);
+        let search = BruteForceSearch::new(instance, &ids, pairs, grain, left);
         let below = best.map_or(most, |best| best - grain);
         let mut height = search.load();
-        while height <= below && !search.fits(height) {
+        while height <= below && !search.fits_height(height) {
             height += grain;
         }
         if height <= below {
@@ -128,7 +128,7 @@ struct Rule {
     always: Option<(i64, i64)>,
 }
 
-struct Search<'a> {
+struct BruteForceSearch<'a> {
     buffers: Vec<&'a Buffer>,
     /// Entry `[i][j]`: the allowed differences between the offsets of j and i.
     rules: Vec<Vec<Rule>>,
@@ -138,7 +138,7 @@ struct Search<'a> {
     left: &'a Cell<u64>,
 }
 
-impl<'a> Search<'a> {
+impl<'a> BruteForceSearch<'a> {
     fn new(
         instance: &'a Instance,
         ids: &[BufferId],
@@ -152,9 +152,10 @@ impl<'a> Search<'a> {
         for (i, &first) in ids.iter().enumerate() {
             let mut row = Vec::new();
             for (j, &second) in ids.iter().enumerate() {
-                let mut rule = Rule { never: search.never(i, j), always: None };
+                let mut rule = Rule { never: search.forbidden_differences(i, j), always: None };
                 let is = |a: BufferId, b: BufferId| (a, b) == (first, second);
-                if instance.apart().iter().any(|p| is(p.first, p.second) || is(p.second, p.first)) {
+                if instance.keep_apart_pairs().iter().any(|p| is(p.first, p.second) || is(p.second, p.first))
+                {
                     rule.never.push((1 - search.size(j), search.size(i) - 1));
                 }
                 if pairs.iter().any(|p| is(p.input, p.output)) {
@@ -169,27 +170,27 @@ impl<'a> Search<'a> {
         search
     }
 
-    fn granules(&self, bytes: u64) -> i64 {
+    fn count_granules(&self, bytes: u64) -> i64 {
         i64::try_from(bytes / self.grain).expect("heights are small")
     }
 
     fn size(&self, i: usize) -> i64 {
-        self.granules(self.buffers[i].size.get())
+        self.count_granules(self.buffers[i].size.get())
     }
 
     /// The bytes in use at a step, in granules relative to the buffer's offset.
-    fn window(&self, i: usize, step: u32) -> Option<(i64, i64)> {
+    fn granules_at(&self, i: usize, step: u32) -> Option<(i64, i64)> {
         let buffer = self.buffers[i];
         let first = buffer.live.start().get() + u32::from(self.late[i]);
         let mut pieces =
-            buffer.pieces().filter(|p| p.steps.contains(crate::Step::new(step)) && first <= step);
+            buffer.active_pieces().filter(|p| p.steps.contains(crate::Step::new(step)) && first <= step);
         let window = pieces.next()?.window;
-        Some((self.granules(window.start.get()), self.granules(window.end.get())))
+        Some((self.count_granules(window.start.get()), self.count_granules(window.end.get())))
     }
 
     /// The steps at which anything may change.
-    fn steps(&self) -> Vec<u32> {
-        let pieces = self.buffers.iter().flat_map(|buffer| buffer.pieces());
+    fn changing_steps(&self) -> Vec<u32> {
+        let pieces = self.buffers.iter().flat_map(|buffer| buffer.active_pieces());
         let mut steps: Vec<u32> =
             pieces.flat_map(|p| [p.steps.start().get(), p.steps.start().get() + 1]).collect();
         steps.sort_unstable();
@@ -198,9 +199,9 @@ impl<'a> Search<'a> {
     }
 
     /// The differences at which two buffers share an address while both are in use.
-    fn never(&self, i: usize, j: usize) -> Vec<(i64, i64)> {
-        let both = |step| Some((self.window(i, step)?, self.window(j, step)?));
-        let shared = self.steps().into_iter().filter_map(both);
+    fn forbidden_differences(&self, i: usize, j: usize) -> Vec<(i64, i64)> {
+        let both = |step| Some((self.granules_at(i, step)?, self.granules_at(j, step)?));
+        let shared = self.changing_steps().into_iter().filter_map(both);
         let mut never: Vec<(i64, i64)> = shared.map(|(a, b)| (a.0 - b.1 + 1, a.1 - b.0 - 1)).collect();
         never.sort_unstable();
         never.dedup();
@@ -209,31 +210,32 @@ impl<'a> Search<'a> {
 
     /// The most bytes in use at one step, but at least the largest buffer and the highest pinned end.
     fn load(&self) -> u64 {
-        let at =
-            |step| (0..self.buffers.len()).filter_map(|i| self.window(i, step)).map(|(a, b)| b - a).sum();
-        let most: i64 = self.steps().into_iter().map(at).max().unwrap_or(0);
+        let at = |step| {
+            (0..self.buffers.len()).filter_map(|i| self.granules_at(i, step)).map(|(a, b)| b - a).sum()
+        };
+        let most: i64 = self.changing_steps().into_iter().map(at).max().unwrap_or(0);
         let ends = self.buffers.iter().map(|b| b.size.get() + b.pin.map_or(0, |pin| pin.get()));
         ends.max().unwrap_or(0).max(u64::try_from(most).expect("not negative") * self.grain)
     }
 
-    fn fits(&self, height: u64) -> bool {
+    fn fits_height(&self, height: u64) -> bool {
         assert!(height / self.grain <= MOST_OFFSETS, "a height of {height} is too much for brute force");
         let lists = self.buffers.iter().map(|buffer| {
             (0..=height / self.grain)
-                .map(|granule| self.allows(buffer, granule * self.grain, height))
+                .map(|granule| self.allows_offset(buffer, granule * self.grain, height))
                 .collect()
         });
-        self.place(&lists.collect::<Vec<_>>(), &vec![false; self.buffers.len()])
+        self.place_rest(&lists.collect::<Vec<_>>(), &vec![false; self.buffers.len()])
     }
 
-    fn allows(&self, buffer: &Buffer, offset: u64, height: u64) -> bool {
+    fn allows_offset(&self, buffer: &Buffer, offset: u64, height: u64) -> bool {
         buffer.align.divides(offset)
             && offset + buffer.size.get() <= height
             && buffer.pin.is_none_or(|pin| pin.get() == offset)
     }
 
     /// Whether the buffers outside `placed` can be placed, each at an offset of its list.
-    fn place(&self, lists: &[Vec<bool>], placed: &[bool]) -> bool {
+    fn place_rest(&self, lists: &[Vec<bool>], placed: &[bool]) -> bool {
         let count = |i: usize| lists[i].iter().filter(|&&open| open).count();
         let open = (0..placed.len()).filter(|&i| !placed[i]);
         let Some((choices, i)) = open.map(|i| (count(i), i)).min() else { return true };
@@ -249,15 +251,15 @@ impl<'a> Search<'a> {
             }
             let mut lists = lists.to_vec();
             for j in (0..placed.len()).filter(|&j| !placed[j]) {
-                strike(&mut lists[j], offset, &self.rules[i][j]);
+                strike_offsets(&mut lists[j], offset, &self.rules[i][j]);
             }
-            self.place(&lists, &placed)
+            self.place_rest(&lists, &placed)
         })
     }
 }
 
 /// Removes from a list the offsets that break a rule with a buffer at `offset`.
-fn strike(list: &mut [bool], offset: usize, rule: &Rule) {
+fn strike_offsets(list: &mut [bool], offset: usize, rule: &Rule) {
     let len = i64::try_from(list.len()).expect("lists are short");
     let at = |difference: i64| {
         let index = i64::try_from(offset).expect("lists are short") + difference;

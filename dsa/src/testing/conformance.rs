@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::corpus::{Case, corpus};
-use super::oracle::oracle;
+use super::oracle::oracle_height;
 use super::stopwatch::Stopwatch;
 use crate::{
     Alignment, Budget, Buffer, Bytes, CancelToken, Descriptor, Guarantee, Instance, LiveRange, Offset,
@@ -39,15 +39,15 @@ const REASON: Duration = Duration::from_secs(3);
 /// # Panics
 ///
 /// If the planner breaks the contract; the message says where and how.
-pub fn conformance(planner: &dyn Planner) {
+pub fn check_conformance(planner: &dyn Planner) {
     conformance_on(planner, &corpus());
 }
 
-/// Like [`conformance`], on other cases.
+/// Like [`check_conformance`], on other cases.
 ///
 /// # Panics
 ///
-/// Like [`conformance`].
+/// Like [`check_conformance`].
 pub fn conformance_on(planner: &dyn Planner, cases: &[Case]) {
     let descriptor = planner.descriptor();
     check_descriptor(&descriptor);
@@ -56,7 +56,7 @@ pub fn conformance_on(planner: &dyn Planner, cases: &[Case]) {
     for case in cases.iter().filter(practical) {
         judge.check_case(case);
     }
-    let supported = |case: &&Case| judge.descriptor.honours.refuses(&case.instance).is_none();
+    let supported = |case: &&Case| judge.descriptor.honours.first_refused_feature(&case.instance).is_none();
     let largest = cases.iter().filter(practical).filter(supported).max_by_key(|case| case.instance.len());
     if let Some(largest) = largest {
         judge.check_limits(largest);
@@ -94,27 +94,29 @@ impl Judge<'_> {
         case.instance.len() <= usize::try_from(most).unwrap_or(usize::MAX)
     }
 
-    fn budget(&self, instance: &Instance) -> Budget {
+    fn case_budget(&self, instance: &Instance) -> Budget {
         let buffers = u64::try_from(instance.len()).unwrap_or(u64::MAX);
         let work = self.descriptor.honours.work_limit.then(|| 20_000 + buffers.saturating_mul(2_000));
         Budget { wall: Some(WALL), work, ..Budget::default() }
     }
 
-    fn run<'i>(&self, instance: &'i Instance, seed: u64) -> Outcome<'i> {
-        execute(self.planner, instance, self.budget(instance), seed)
+    fn run_case<'i>(&self, instance: &'i Instance, seed: u64) -> Outcome<'i> {
+        execute(self.planner, instance, self.case_budget(instance), seed)
     }
 
-    fn fail(&self, case: &str, what: impl std::fmt::Display) -> ! {
+    fn fail_case(&self, case: &str, what: impl std::fmt::Display) -> ! {
         panic!("{} breaks its contract on `{case}`: {what}", self.descriptor.key)
     }
 
     fn check_case(&self, case: &Case) {
-        let outcome = self.run(&case.instance, 7);
-        let refused = self.descriptor.honours.refuses(&case.instance);
+        let outcome = self.run_case(&case.instance, 7);
+        let refused = self.descriptor.honours.first_refused_feature(&case.instance);
         match (&outcome.end, refused) {
             (Err(PlanError::Unsupported(feature)), Some(refused)) if *feature == refused => return,
             (Ok(_), None) => {}
-            (end, _) => self.fail(&case.name, format_args!("it ends with {end:?}; unsupported: {refused:?}")),
+            (end, _) => {
+                self.fail_case(&case.name, format_args!("it ends with {end:?}; unsupported: {refused:?}"))
+            }
         }
         self.check_plan(case, &outcome);
         self.check_bounds(case, &outcome);
@@ -130,34 +132,36 @@ impl Judge<'_> {
         let Some(best) = &outcome.best else {
             let limited = case.instance.arenas().iter().any(|arena| arena.capacity.is_some());
             if matches!(outcome.end, Ok(Stop::Finished | Stop::Proved)) && !limited {
-                self.fail(&case.name, "it ended by itself, but has no plan");
+                self.fail_case(&case.name, "it ended by itself, but has no plan");
             }
             return;
         };
         let height = best.height();
         if case.instance.len() <= ORACLE_BUFFERS {
-            match oracle(&case.instance, best.as_plan()) {
+            match oracle_height(&case.instance, best.as_plan()) {
                 Ok(true_height) if true_height == height => {}
-                Ok(other) => self.fail(&case.name, format_args!("its plan is {other} high, not {height}")),
-                Err(fault) => self.fail(&case.name, format_args!("its plan is not valid: {fault}")),
+                Ok(other) => {
+                    self.fail_case(&case.name, format_args!("its plan is {other} high, not {height}"))
+                }
+                Err(fault) => self.fail_case(&case.name, format_args!("its plan is not valid: {fault}")),
             }
         }
         let least = if best.in_place().is_empty() { case.without_hand_over } else { case.optimum };
         if let Some(least) = least.filter(|&least| height < least) {
-            self.fail(&case.name, format_args!("a height of {height} lies below the optimum {least}"));
+            self.fail_case(&case.name, format_args!("a height of {height} lies below the optimum {least}"));
         }
         if !self.descriptor.honours.in_place && !best.in_place().is_empty() {
-            self.fail(&case.name, "it hands over in place, which its descriptor denies");
+            self.fail_case(&case.name, "it hands over in place, which its descriptor denies");
         }
     }
 
     fn check_bounds(&self, case: &Case, outcome: &Outcome<'_>) {
         let scopes = [(Scope::Any, case.optimum), (Scope::NoHandOver, case.without_hand_over)];
         for (scope, optimum) in scopes {
-            let claim = outcome.bound.of(scope);
+            let claim = outcome.bound.best_claim(scope);
             if let Some(optimum) = optimum.filter(|&optimum| claim.value > optimum) {
                 let evidence = claim.evidence;
-                self.fail(
+                self.fail_case(
                     &case.name,
                     format_args!("bound {claim} ({evidence}, {scope:?}) lies above the optimum {optimum}"),
                 );
@@ -170,7 +174,10 @@ impl Judge<'_> {
             let (before, after) = (pair[0], pair[1]);
             let lower = before.height.is_none_or(|old| after.height.is_some_and(|new| new <= old));
             if !lower || after.bound < before.bound || after.elapsed < before.elapsed {
-                self.fail(&case.name, format_args!("its trajectory goes back from {before:?} to {after:?}"));
+                self.fail_case(
+                    &case.name,
+                    format_args!("its trajectory goes back from {before:?} to {after:?}"),
+                );
             }
         }
     }
@@ -185,7 +192,7 @@ impl Judge<'_> {
             Guarantee::Ratio(ratio)
                 if is_plain(&case.instance) && as_float(height) > ratio * as_float(load) =>
             {
-                self.fail(
+                self.fail_case(
                     &case.name,
                     format_args!("a height of {height} exceeds {ratio} times the load {load}"),
                 );
@@ -193,7 +200,10 @@ impl Judge<'_> {
             Guarantee::Exact if self.sees_all(&case.instance) && case.instance.len() <= EXACT_BUFFERS => {
                 let optimum = if hands_over { case.optimum } else { case.without_hand_over };
                 if let Some(optimum) = optimum.filter(|&optimum| height != optimum) {
-                    self.fail(&case.name, format_args!("it ended at {height}, not at the optimum {optimum}"));
+                    self.fail_case(
+                        &case.name,
+                        format_args!("it ended at {height}, not at the optimum {optimum}"),
+                    );
                 }
             }
             _ => {}
@@ -220,15 +230,15 @@ impl Judge<'_> {
             return;
         }
         let plan = |outcome: &Outcome<'_>| outcome.best.as_ref().map(|best| best.as_plan().clone());
-        let again = self.run(&case.instance, 7);
+        let again = self.run_case(&case.instance, 7);
         if self.is_repeatable(&again) && plan(&again) != plan(outcome) {
             let ends = [outcome, &again].map(|run| (run.end.clone(), run.height(), run.elapsed));
-            self.fail(&case.name, format_args!("the same seed gives another plan: {ends:?}"));
+            self.fail_case(&case.name, format_args!("the same seed gives another plan: {ends:?}"));
         }
         if !self.descriptor.randomized {
-            let other = self.run(&case.instance, 8);
+            let other = self.run_case(&case.instance, 8);
             if self.is_repeatable(&other) && plan(&other) != plan(outcome) {
-                self.fail(
+                self.fail_case(
                     &case.name,
                     "another seed gives another plan, but it says that it is not randomised",
                 );
@@ -247,11 +257,11 @@ impl Judge<'_> {
         let variants = [("three times the sizes", 3, 0), ("all steps 1000 later", 1, 1000)];
         for (what, factor, shift) in variants.into_iter().skip(usize::from(is_published)) {
             let Some(variant) = scaled_and_shifted(&case.instance, factor, shift) else { continue };
-            let other = self.run(&variant, 7);
+            let other = self.run_case(&variant, 7);
             let offsets: Vec<Offset> = best.offsets().iter().map(|o| Offset::new(o.get() * factor)).collect();
             let same = other.best.as_ref().is_some_and(|plan| plan.offsets() == offsets);
             if self.is_repeatable(&other) && !same {
-                self.fail(&case.name, format_args!("{what} give another plan"));
+                self.fail_case(&case.name, format_args!("{what} give another plan"));
             }
         }
     }
@@ -265,10 +275,10 @@ impl Judge<'_> {
             let outcome = execute(self.planner, &case.instance, budget, 7);
             let took = stopwatch.elapsed();
             if let Err(error) = &outcome.end {
-                self.fail(&case.name, format_args!("{what} is an error: {error}"));
+                self.fail_case(&case.name, format_args!("{what} is an error: {error}"));
             }
             if took > REASON {
-                self.fail(&case.name, format_args!("{what} took {took:?}"));
+                self.fail_case(&case.name, format_args!("{what} took {took:?}"));
             }
         }
     }
@@ -310,7 +320,7 @@ pub fn scaled_and_shifted(instance: &Instance, factor: u64, shift: u32) -> Optio
         arena.capacity = arena.capacity.map(|capacity| bytes(capacity).unwrap_or(Bytes::new(u64::MAX)));
     }
     let changed = Instance::builder().buffers(buffers).arenas(arenas);
-    changed.in_place(instance.in_place().to_vec()).apart(instance.apart().to_vec()).build().ok()
+    changed.in_place(instance.in_place().to_vec()).apart(instance.keep_apart_pairs().to_vec()).build().ok()
 }
 
 #[cfg(test)]
@@ -360,13 +370,13 @@ mod tests {
 
     fn message(descriptor: Descriptor, plan: fn(&mut Run<'_>) -> Result<(), Halt>) -> String {
         let saboteur = Saboteur { descriptor, plan };
-        let panic = catch_unwind(|| conformance(&saboteur)).expect_err("it breaks the contract");
+        let panic = catch_unwind(|| check_conformance(&saboteur)).expect_err("it breaks the contract");
         panic.downcast::<String>().map(|text| *text).expect("the message is formatted")
     }
 
     #[test]
     fn a_planner_that_keeps_the_contract_passes() {
-        conformance(&Saboteur { descriptor: descriptor(), plan: stack });
+        check_conformance(&Saboteur { descriptor: descriptor(), plan: stack });
     }
 
     #[test]
@@ -402,7 +412,7 @@ mod tests {
         assert!(message(descriptor(), seeded).contains("another seed"));
         assert!(message(descriptor(), |run| shifted(run, 1)).contains("three times the sizes"));
         let published = Descriptor { key: "stack/published".into(), ..descriptor() };
-        conformance(&Saboteur { descriptor: published, plan: |run| shifted(run, 1) });
+        check_conformance(&Saboteur { descriptor: published, plan: |run| shifted(run, 1) });
     }
 
     fn shifted(run: &mut Run<'_>, mut top: u64) -> Result<(), Halt> {
@@ -418,7 +428,7 @@ mod tests {
     fn a_planner_that_ignores_the_clock_is_noticed() {
         let deaf = |run: &mut Run<'_>| {
             if run.instance().len() >= 1000
-                && run.remaining().is_none_or(|left| left < Duration::from_secs(1))
+                && run.remaining_time().is_none_or(|left| left < Duration::from_secs(1))
             {
                 std::thread::sleep(REASON + Duration::from_millis(50));
             }

@@ -97,7 +97,7 @@ pub struct FileCase {
 impl FileCase {
     /// The case for an instance.
     #[must_use]
-    pub fn of(name: &str, why: &str, instance: &Instance) -> Self {
+    pub fn from_instance(name: &str, why: &str, instance: &Instance) -> Self {
         let rows = || instance.buffers().iter().zip(0_u32..);
         let is_default = matches!(instance.arenas(), [arena] if arena.capacity.is_none());
         let capacities = instance.arenas().iter().map(|arena| arena.capacity.map(Bytes::get));
@@ -120,7 +120,7 @@ impl FileCase {
             arena_of: rows().filter(|(b, _)| b.arena.get() > 0).map(|(b, id)| (id, b.arena.get())).collect(),
             capacities: if is_default { Vec::new() } else { capacities.collect() },
             in_place: instance.in_place().iter().map(|p| (p.input.get(), p.output.get())).collect(),
-            apart: instance.apart().iter().map(|p| (p.first.get(), p.second.get())).collect(),
+            apart: instance.keep_apart_pairs().iter().map(|p| (p.first.get(), p.second.get())).collect(),
         }
     }
 
@@ -139,17 +139,17 @@ impl FileCase {
     /// If the rows do not form a valid instance.
     #[must_use]
     pub fn into_case(self) -> Case {
-        let instance = self.instance();
+        let instance = self.build_instance();
         let optimum = self.optimum.map(Bytes::new);
         let without_hand_over = self.without_hand_over.map(Bytes::new).or(optimum);
         Case { name: self.name, instance, optimum, without_hand_over, why: self.why }
     }
 
-    fn instance(&self) -> Instance {
+    fn build_instance(&self) -> Instance {
         let mut buffers: Vec<Buffer> = self
             .buffers
             .iter()
-            .map(|&(size, start, end)| Buffer::new(Bytes::new(size), range(start, end)))
+            .map(|&(size, start, end)| Buffer::new(Bytes::new(size), live_range(start, end)))
             .collect();
         for &(id, align) in &self.align {
             buffers[id as usize].align = Alignment::new(align).expect("alignments are positive");
@@ -163,7 +163,7 @@ impl FileCase {
         for &(id, start, end, window) in &self.pauses {
             let window = window.map(|(low, high)| Bytes::new(low)..Bytes::new(high));
             let pauses = &mut buffers[id as usize].pauses;
-            *pauses = [pauses.as_ref(), &[Pause { steps: range(start, end), window }]].concat().into();
+            *pauses = [pauses.as_ref(), &[Pause { steps: live_range(start, end), window }]].concat().into();
         }
         let arena =
             |capacity: &Option<u64>| Arena { name: String::new(), capacity: capacity.map(Bytes::new) };
@@ -178,6 +178,6 @@ impl FileCase {
     }
 }
 
-fn range(start: u32, end: u32) -> LiveRange {
+fn live_range(start: u32, end: u32) -> LiveRange {
     LiveRange::new(start, end).expect("live ranges of the corpus are not empty")
 }

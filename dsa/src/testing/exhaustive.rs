@@ -22,10 +22,10 @@ use crate::{BufferId, Bytes, Instance};
 /// If the instance has any feature besides plain buffers: an alignment, a pin, a pause, a permission, several arenas or
 /// a capacity, a pair to keep apart.
 #[must_use]
-pub fn exhaustive(instance: &Instance, nodes: u64) -> Option<Bytes> {
+pub fn lowest_height(instance: &Instance, nodes: u64) -> Option<Bytes> {
     assert!(is_plain(instance), "only plain buffers can be searched exhaustively");
-    let mut search = Search::new(instance, nodes);
-    let done = search.branch(0, 0);
+    let mut search = ExhaustiveSearch::new(instance, nodes);
+    let done = search.branch_after(0, 0);
     done.then(|| Bytes::new(search.best))
 }
 
@@ -35,7 +35,7 @@ fn is_plain(instance: &Instance) -> bool {
     instance.buffers().iter().all(plain)
         && one_arena
         && instance.in_place().is_empty()
-        && instance.apart().is_empty()
+        && instance.keep_apart_pairs().is_empty()
 }
 
 struct Row {
@@ -45,7 +45,7 @@ struct Row {
     placed: bool,
 }
 
-struct Search {
+struct ExhaustiveSearch {
     rows: Vec<Row>,
     /// For each step, the highest end of a placed buffer.
     tops: Vec<u64>,
@@ -56,7 +56,7 @@ struct Search {
     nodes: u64,
 }
 
-impl Search {
+impl ExhaustiveSearch {
     fn new(instance: &Instance, nodes: u64) -> Self {
         let mut starts: Vec<u32> = instance.buffers().iter().map(|b| b.live.start().get()).collect();
         starts.sort_unstable();
@@ -75,7 +75,7 @@ impl Search {
     }
 
     /// Tries all continuations of a placement of buffer `last` at `floor`; returns whether the nodes were enough.
-    fn branch(&mut self, floor: u64, last: usize) -> bool {
+    fn branch_after(&mut self, floor: u64, last: usize) -> bool {
         if self.left == 0 {
             self.best = self.tops.iter().copied().max().unwrap_or(0);
             return true;
@@ -93,21 +93,21 @@ impl Search {
                 return false;
             }
             self.nodes -= 1;
-            if !self.follow(row, offset) {
+            if !self.follow_row(row, offset) {
                 return false;
             }
         }
         true
     }
 
-    fn follow(&mut self, row: usize, offset: u64) -> bool {
+    fn follow_row(&mut self, row: usize, offset: u64) -> bool {
         let (size, steps) = (self.rows[row].size, self.rows[row].steps.clone());
         let before = self.tops[steps.clone()].to_vec();
         self.tops[steps.clone()].fill(offset + size);
         self.open[steps.clone()].iter_mut().for_each(|bytes| *bytes -= size);
         self.rows[row].placed = true;
         self.left -= 1;
-        let done = !self.can_improve(offset) || self.branch(offset, row);
+        let done = !self.can_improve(offset) || self.branch_after(offset, row);
         self.left += 1;
         self.rows[row].placed = false;
         self.open[steps.clone()].iter_mut().for_each(|bytes| *bytes += size);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::{Arena, BufferId, InPlace, Instance, KeepApart, Offset, Plan};
 
-use super::oracle::oracle;
+use super::oracle::oracle_height;
 
 /// Places the pinned buffers, then the others in the given order (omitted ones last, by id), each at the lowest offset
 /// without an overlap. A buffer takes another's place if `permissions` (a subset of the instance's) allows it and it
@@ -24,7 +24,7 @@ pub fn first_fit(instance: &Instance, order: &[BufferId], permissions: &[InPlace
         let pairs = permissions.iter().filter(|pair| pair.output == id && placed.contains(&pair.input));
         let taken = pairs.copied().find(|&pair| take_over(instance, &mut plan, &placed, pair));
         if taken.is_none() {
-            plan.offsets[id.index()] = lowest(instance, &plan, &placed, id);
+            plan.offsets[id.index()] = lowest_offset(instance, &plan, &placed, id);
         }
         placed.push(id);
     }
@@ -43,7 +43,7 @@ fn take_over(instance: &Instance, plan: &mut Plan, placed: &[BufferId], pair: In
     plan.offsets[output.index()] = Offset::new(offset);
     plan.in_place.push(pair);
     let all = [placed, &[output]].concat();
-    let fits = holds(instance, plan, &all);
+    let fits = is_valid_for(instance, plan, &all);
     if !fits {
         *plan = before;
     }
@@ -51,10 +51,10 @@ fn take_over(instance: &Instance, plan: &mut Plan, placed: &[BufferId], pair: In
 }
 
 /// Whether the plan is valid for the instance restricted to `some` buffers.
-fn holds(instance: &Instance, plan: &Plan, some: &[BufferId]) -> bool {
+fn is_valid_for(instance: &Instance, plan: &Plan, some: &[BufferId]) -> bool {
     let place = |id: BufferId| some.iter().position(|&other| other == id).map(BufferId::from_index);
     let renamed = |pair: &InPlace| Some(InPlace { input: place(pair.input)?, output: place(pair.output)? });
-    let apart = instance.apart().iter().filter_map(|pair| {
+    let apart = instance.keep_apart_pairs().iter().filter_map(|pair| {
         let (first, second) = (place(pair.first)?, place(pair.second)?);
         Some(KeepApart { first, second })
     });
@@ -67,10 +67,10 @@ fn holds(instance: &Instance, plan: &Plan, some: &[BufferId]) -> bool {
         .expect("part of a valid instance");
     let offsets = some.iter().map(|&id| plan.offsets[id.index()]).collect();
     let in_place = plan.in_place.iter().filter_map(renamed).collect();
-    oracle(&part, &Plan { offsets, in_place }).is_ok()
+    oracle_height(&part, &Plan { offsets, in_place }).is_ok()
 }
 
-fn lowest(instance: &Instance, plan: &Plan, placed: &[BufferId], id: BufferId) -> Offset {
+fn lowest_offset(instance: &Instance, plan: &Plan, placed: &[BufferId], id: BufferId) -> Offset {
     let buffer = instance.buffer(id);
     if let Some(pin) = buffer.pin {
         return pin;
@@ -99,14 +99,14 @@ fn blocked_by(instance: &Instance, other: BufferId, place: Offset, id: BufferId)
             ..start + i128::from(high) - i128::from(window.start)
     };
     let mut blocked = Vec::new();
-    for old in there.pieces() {
-        for new in buffer.pieces().filter(|new| new.steps.overlaps(old.steps)) {
+    for old in there.active_pieces() {
+        for new in buffer.active_pieces().filter(|new| new.steps.overlaps(old.steps)) {
             let window = new.window.start.get()..new.window.end.get();
             blocked.push(between(old.window.start.get(), old.window.end.get(), window));
         }
     }
     let is_apart = |pair: &KeepApart| [(id, other), (other, id)].contains(&(pair.first, pair.second));
-    if instance.apart().iter().any(is_apart) {
+    if instance.keep_apart_pairs().iter().any(is_apart) {
         blocked.push(between(0, there.size.get(), 0..buffer.size.get()));
     }
     blocked

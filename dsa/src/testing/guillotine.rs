@@ -40,7 +40,7 @@ impl Sheet {
 ///
 /// If `buffers` or `height` is 0, or if there are too many buffers for 2^32 steps or for the height.
 #[must_use]
-pub fn guillotine(buffers: u32, height: Bytes, seed: u64) -> (Instance, Plan) {
+pub fn guillotine_instance(buffers: u32, height: Bytes, seed: u64) -> (Instance, Plan) {
     assert!(buffers > 0, "a rectangle that is not cut is one buffer");
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let end = buffers.checked_mul(4).expect("at most 2^30 buffers").max(8);
@@ -52,7 +52,7 @@ pub fn guillotine(buffers: u32, height: Bytes, seed: u64) -> (Instance, Plan) {
         if count == 1 {
             pieces.push(sheet);
         } else {
-            open.extend(cut(sheet, count, &mut rng));
+            open.extend(cut_sheet(sheet, count, &mut rng));
         }
     }
     pieces.shuffle(&mut rng);
@@ -66,7 +66,7 @@ pub fn guillotine(buffers: u32, height: Bytes, seed: u64) -> (Instance, Plan) {
 }
 
 /// Cuts a sheet in two near the middle, and splits the count so that each part is large enough for its share.
-fn cut(sheet: Sheet, count: u64, rng: &mut ChaCha8Rng) -> [(Sheet, u64); 2] {
+fn cut_sheet(sheet: Sheet, count: u64, rng: &mut ChaCha8Rng) -> [(Sheet, u64); 2] {
     let tall = sheet.high - sheet.low;
     let in_time = match (sheet.width() > 1, tall > 1) {
         (true, true) => rng.random::<bool>(),
@@ -95,7 +95,7 @@ mod tests {
     #[test]
     fn the_cut_plan_is_valid_and_meets_the_load() {
         for (buffers, height, seed) in [(1, 1, 0), (2, 1, 0), (7, 3, 1), (40, 5, 2), (500, 1 << 20, 3)] {
-            let (instance, plan) = guillotine(buffers, Bytes::new(height), seed);
+            let (instance, plan) = guillotine_instance(buffers, Bytes::new(height), seed);
             assert_eq!(instance.len(), buffers as usize);
             assert_eq!(instance.load().bytes, Bytes::new(height));
             let height = instance.verify(plan).map(|plan| plan.height());

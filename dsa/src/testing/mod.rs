@@ -30,12 +30,12 @@ mod stopwatch;
 mod strategy;
 
 pub use brute_force::{brute_force, brute_force_within, brute_force_without_hand_over};
-pub use conformance::{conformance, conformance_on, scaled_and_shifted};
+pub use conformance::{check_conformance, conformance_on, scaled_and_shifted};
 pub use corpus::{Case, CaseFile, FileCase, PauseRow, corpus};
-pub use exhaustive::exhaustive;
+pub use exhaustive::lowest_height;
 pub use first_fit::first_fit;
-pub use guillotine::guillotine;
-pub use online::{AllocatorCall, Capacity, abuse, allocator_calls};
-pub use oracle::{Fault, faults, oracle};
+pub use guillotine::guillotine_instance;
+pub use online::{AllocatorCall, Capacity, abuse_allocator, allocator_calls};
+pub use oracle::{Fault, oracle_height, plan_faults};
 pub use stopwatch::Stopwatch;
-pub use strategy::{Shape, deep, instances, plans};
+pub use strategy::{Shape, deep_config, instances, plans_for};

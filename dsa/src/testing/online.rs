@@ -65,7 +65,7 @@ pub fn allocator_calls() -> impl Strategy<Value = Vec<AllocatorCall>> {
 /// # Errors
 ///
 /// The first problem found.
-pub fn abuse(
+pub fn abuse_allocator(
     build: impl FnOnce(Box<dyn Backing>) -> Box<dyn OnlineAllocator>,
     capacity: Capacity,
     calls: &[AllocatorCall],
@@ -78,10 +78,10 @@ pub fn abuse(
     let mut caller =
         Caller { allocator, device, audit: Audit::default(), freed: BTreeSet::new(), requested: 0 };
     for &call in calls {
-        caller.call(call)?;
-        caller.check()?;
+        caller.make_call(call)?;
+        caller.check_usage()?;
     }
-    caller.leave()
+    caller.free_everything()
 }
 
 struct Caller {
@@ -95,28 +95,28 @@ struct Caller {
 }
 
 impl Caller {
-    fn device(&self) -> MutexGuard<'_, Simulated> {
+    fn lock_device(&self) -> MutexGuard<'_, Simulated> {
         self.device.lock().expect("nobody panicked with it")
     }
 
-    fn call(&mut self, call: AllocatorCall) -> Result<(), TestCaseError> {
+    fn make_call(&mut self, call: AllocatorCall) -> Result<(), TestCaseError> {
         match call {
             AllocatorCall::Alloc(size, stream) => self.alloc(Bytes::new(size), Stream::new(stream)),
-            AllocatorCall::Free(index) => match self.block(index) {
+            AllocatorCall::Free(index) => match self.nth_block(index) {
                 Some((address, _)) => self.free(address),
-                None => self.refused(Address::new(512)),
+                None => self.expect_refused(Address::new(512)),
             },
             AllocatorCall::FreeAgain(index) => {
                 let freed = self.freed.iter().nth(index % self.freed.len().max(1)).copied();
-                freed.map_or(Ok(()), |address| self.refused(address))
+                freed.map_or(Ok(()), |address| self.expect_refused(address))
             }
-            AllocatorCall::FreeInside(index, inside) => match self.block(index) {
+            AllocatorCall::FreeInside(index, inside) => match self.nth_block(index) {
                 Some((address, size)) if inside < size.get() => {
-                    self.refused(Address::new(address.get() + inside))
+                    self.expect_refused(Address::new(address.get() + inside))
                 }
                 _ => Ok(()),
             },
-            AllocatorCall::FreeStranger(raw) => self.stranger(Address::new(raw)),
+            AllocatorCall::FreeStranger(raw) => self.free_unknown(Address::new(raw)),
             AllocatorCall::ReleaseCached => {
                 self.allocator.release_cached();
                 Ok(())
@@ -128,17 +128,17 @@ impl Caller {
         }
     }
 
-    fn stranger(&mut self, address: Address) -> Result<(), TestCaseError> {
+    fn free_unknown(&mut self, address: Address) -> Result<(), TestCaseError> {
         if address == Address::NULL {
             prop_assert_eq!(self.allocator.free(address), Ok(()));
-        } else if !self.audit.live().any(|(live, _)| live == address) {
-            self.refused(address)?;
+        } else if !self.audit.live_blocks().any(|(live, _)| live == address) {
+            self.expect_refused(address)?;
         }
         Ok(())
     }
 
-    fn block(&self, index: usize) -> Option<(Address, Bytes)> {
-        self.audit.live().nth(index % self.audit.live().count().max(1))
+    fn nth_block(&self, index: usize) -> Option<(Address, Bytes)> {
+        self.audit.live_blocks().nth(index % self.audit.live_blocks().count().max(1))
     }
 
     fn alloc(&mut self, size: Bytes, stream: Stream) -> Result<(), TestCaseError> {
@@ -149,13 +149,13 @@ impl Caller {
                 self.audit
                     .handed_out(address, size)
                     .map_err(|error| TestCaseError::fail(error.to_string()))?;
-                prop_assert!(self.device().backs(address, size), "no memory under {}", address);
+                prop_assert!(self.lock_device().is_backed(address, size), "no memory under {}", address);
                 self.freed.remove(&address);
                 self.requested += size.get();
             }
             Err(AllocError::ZeroSize) => prop_assert_eq!(size, Bytes::ZERO),
             Err(AllocError::OutOfMemory { .. }) => {
-                let is_limited = self.device().memory().is_some();
+                let is_limited = self.lock_device().device_memory().is_some();
                 prop_assert!(is_limited || size.get() > 1 << 60, "{} bytes are not that many", size);
             }
             Err(AllocError::NotPlanned { .. }) => {}
@@ -164,42 +164,43 @@ impl Caller {
     }
 
     fn free(&mut self, address: Address) -> Result<(), TestCaseError> {
-        let size = self.audit.live().find(|&(live, _)| live == address).map_or(0, |(_, size)| size.get());
+        let size =
+            self.audit.live_blocks().find(|&(live, _)| live == address).map_or(0, |(_, size)| size.get());
         prop_assert_eq!(self.allocator.free(address), Ok(()));
-        self.audit.freed(address);
+        self.audit.remove_block(address);
         self.freed.insert(address);
         self.requested -= size;
         Ok(())
     }
 
-    fn refused(&mut self, address: Address) -> Result<(), TestCaseError> {
+    fn expect_refused(&mut self, address: Address) -> Result<(), TestCaseError> {
         let before = self.allocator.usage();
         prop_assert_eq!(self.allocator.free(address), Err(NotLive { address }));
         prop_assert_eq!(self.allocator.usage(), before);
         Ok(())
     }
 
-    fn check(&self) -> Result<(), TestCaseError> {
+    fn check_usage(&self) -> Result<(), TestCaseError> {
         let usage = self.allocator.usage();
-        prop_assert_eq!(usage.reserved, self.device().held());
+        prop_assert_eq!(usage.reserved, self.lock_device().held_bytes());
         prop_assert!(usage.reserved <= usage.reserved_peak);
         prop_assert!(usage.used <= usage.reserved, "{:?}", usage);
         prop_assert!(usage.used.get() >= self.requested, "{:?}, live {}", usage, self.requested);
-        for (address, size) in self.audit.live() {
-            prop_assert!(self.device().backs(address, size), "no memory under {}", address);
+        for (address, size) in self.audit.live_blocks() {
+            prop_assert!(self.lock_device().is_backed(address, size), "no memory under {}", address);
         }
         Ok(())
     }
 
-    fn leave(mut self) -> Result<(), TestCaseError> {
-        let all: Vec<Address> = self.audit.live().map(|(address, _)| address).collect();
+    fn free_everything(mut self) -> Result<(), TestCaseError> {
+        let all: Vec<Address> = self.audit.live_blocks().map(|(address, _)| address).collect();
         for address in all {
             self.free(address)?;
         }
         prop_assert_eq!(self.allocator.usage().used, Bytes::ZERO);
         self.allocator.release_cached();
         prop_assert_eq!(self.allocator.usage().reserved, Bytes::ZERO);
-        self.check()
+        self.check_usage()
     }
 }
 
@@ -262,7 +263,7 @@ mod tests {
             let allocator = Scripted { backing, live: Vec::new(), is_sound, usage: Usage::default() };
             Box::new(allocator) as Box<dyn OnlineAllocator>
         };
-        abuse(build, Capacity::Unlimited, calls)
+        abuse_allocator(build, Capacity::Unlimited, calls)
     }
 
     proptest! {

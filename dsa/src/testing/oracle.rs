@@ -74,11 +74,11 @@ impl Fault {
 ///
 /// # Errors
 ///
-/// One of the [`faults`] of an invalid plan.
-pub fn oracle(instance: &Instance, plan: &Plan) -> Result<Bytes, Fault> {
-    match faults(instance, plan).into_iter().next() {
+/// One of the [`plan_faults`] of an invalid plan.
+pub fn oracle_height(instance: &Instance, plan: &Plan) -> Result<Bytes, Fault> {
+    match plan_faults(instance, plan).into_iter().next() {
         Some(fault) => Err(fault),
-        None => match u64::try_from(heights(instance, plan).into_iter().sum::<u128>()) {
+        None => match u64::try_from(arena_heights(instance, plan).into_iter().sum::<u128>()) {
             Ok(height) => Ok(Bytes::new(height)),
             Err(_) => Err(Fault::Overflow(None)),
         },
@@ -87,7 +87,7 @@ pub fn oracle(instance: &Instance, plan: &Plan) -> Result<Bytes, Fault> {
 
 /// All faults of a plan; for each overlapping pair, its first step.
 #[must_use]
-pub fn faults(instance: &Instance, plan: &Plan) -> Vec<Fault> {
+pub fn plan_faults(instance: &Instance, plan: &Plan) -> Vec<Fault> {
     let (expected, got) = (instance.len(), plan.offsets.len());
     if expected != got {
         return vec![Fault::Count { expected, got }];
@@ -95,10 +95,18 @@ pub fn faults(instance: &Instance, plan: &Plan) -> Vec<Fault> {
     let judge = Judge { instance, plan };
     let mut found = Vec::new();
     for id in instance.ids() {
-        found.extend(judge.alone(id));
+        found.extend(judge.faults_alone(id));
     }
-    found.extend(plan.in_place.iter().filter(|&&pair| !judge.permits(pair)).map(|&p| Fault::HandOver(p)));
-    found.extend(instance.apart().iter().filter(|&&pair| judge.touch(pair)).map(|&p| Fault::Together(p)));
+    found.extend(
+        plan.in_place.iter().filter(|&&pair| !judge.permits_hand_over(pair)).map(|&p| Fault::HandOver(p)),
+    );
+    found.extend(
+        instance
+            .keep_apart_pairs()
+            .iter()
+            .filter(|&&pair| judge.share_address(pair))
+            .map(|&p| Fault::Together(p)),
+    );
     for second in instance.ids() {
         for first in (0..second.get()).map(BufferId::new) {
             if let Some(step) = judge.first_shared_step(first, second) {
@@ -111,7 +119,7 @@ pub fn faults(instance: &Instance, plan: &Plan) -> Vec<Fault> {
 }
 
 /// The highest end in each arena.
-fn heights(instance: &Instance, plan: &Plan) -> Vec<u128> {
+fn arena_heights(instance: &Instance, plan: &Plan) -> Vec<u128> {
     let of = |arena| {
         let inside = instance.buffers().iter().zip(&plan.offsets).filter(|(b, _)| b.arena.index() == arena);
         inside.map(|(b, offset)| u128::from(offset.get()) + u128::from(b.size.get())).max().unwrap_or(0)
@@ -121,7 +129,7 @@ fn heights(instance: &Instance, plan: &Plan) -> Vec<u128> {
 
 fn over_capacity(instance: &Instance, plan: &Plan) -> Vec<Fault> {
     let mut found = Vec::new();
-    let heights = heights(instance, plan);
+    let heights = arena_heights(instance, plan);
     for ((arena, height), number) in instance.arenas().iter().zip(&heights).zip(0..) {
         if arena.capacity.is_some_and(|capacity| u128::from(capacity.get()) < *height) {
             found.push(Fault::OverCapacity(ArenaId::new(number)));
@@ -139,10 +147,10 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    fn alone(&self, id: BufferId) -> Vec<Fault> {
+    fn faults_alone(&self, id: BufferId) -> Vec<Fault> {
         let (buffer, offset) = (self.instance.buffer(id), self.plan.offsets[id.index()].get());
         let rules = [
-            (self.span(id).end > u128::from(u64::MAX), Fault::Overflow(Some(id))),
+            (self.address_span(id).end > u128::from(u64::MAX), Fault::Overflow(Some(id))),
             (offset % buffer.align.get() != 0, Fault::Misaligned(id)),
             (buffer.pin.is_some_and(|pin| pin.get() != offset), Fault::OffPin(id)),
         ];
@@ -150,18 +158,18 @@ impl Judge<'_> {
     }
 
     /// All addresses of a buffer.
-    fn span(&self, id: BufferId) -> Range<u128> {
+    fn address_span(&self, id: BufferId) -> Range<u128> {
         let offset = u128::from(self.plan.offsets[id.index()].get());
         offset..offset + u128::from(self.instance.buffer(id).size.get())
     }
 
-    fn permits(&self, pair: InPlace) -> bool {
+    fn permits_hand_over(&self, pair: InPlace) -> bool {
         let InPlace { input, output } = pair;
         let same = |other: &&InPlace| other.input == input || other.output == output;
         if !self.instance.in_place().contains(&pair) || self.plan.in_place.iter().filter(same).count() > 1 {
             return false;
         }
-        let (outer, inner) = (self.span(input), self.span(output));
+        let (outer, inner) = (self.address_span(input), self.address_span(output));
         let (a, b) = (self.instance.buffer(input), self.instance.buffer(output));
         let step = b.live.start().get();
         let whole = |buffer: &Buffer| in_use(buffer, step) == Some(0..buffer.size.get());
@@ -188,8 +196,8 @@ impl Judge<'_> {
         true
     }
 
-    fn touch(&self, pair: KeepApart) -> bool {
-        let (a, b) = (self.span(pair.first), self.span(pair.second));
+    fn share_address(&self, pair: KeepApart) -> bool {
+        let (a, b) = (self.address_span(pair.first), self.address_span(pair.second));
         a.start < b.end && b.start < a.end
     }
 
@@ -199,7 +207,7 @@ impl Judge<'_> {
         }
         let mut steps = [self.critical_steps(a), self.critical_steps(b)].concat();
         steps.sort_unstable();
-        steps.into_iter().find(|&step| match (self.addresses(a, step), self.addresses(b, step)) {
+        steps.into_iter().find(|&step| match (self.addresses_at(a, step), self.addresses_at(b, step)) {
             (Some(a), Some(b)) => a.start < b.end && b.start < a.end,
             _ => false,
         })
@@ -207,14 +215,14 @@ impl Judge<'_> {
 
     /// The addresses that a buffer holds at a step. At a hand-over's first step the output lies inside the input, so
     /// the input stands for both.
-    fn addresses(&self, id: BufferId, step: u32) -> Option<Range<u128>> {
+    fn addresses_at(&self, id: BufferId, step: u32) -> Option<Range<u128>> {
         let buffer = self.instance.buffer(id);
         let takes_over = self.plan.in_place.iter().any(|pair| pair.output == id);
         if takes_over && step == buffer.live.start().get() {
             return None;
         }
         let used = in_use(buffer, step)?;
-        let offset = self.span(id).start;
+        let offset = self.address_span(id).start;
         Some(offset + u128::from(used.start)..offset + u128::from(used.end))
     }
 
@@ -254,7 +262,10 @@ mod tests {
 
     fn kinds(instance: &Instance, offsets: &[u64], in_place: &[InPlace]) -> Vec<&'static str> {
         let offsets = offsets.iter().map(|&offset| Offset::new(offset)).collect();
-        faults(instance, &Plan { offsets, in_place: in_place.to_vec() }).iter().map(Fault::kind).collect()
+        plan_faults(instance, &Plan { offsets, in_place: in_place.to_vec() })
+            .iter()
+            .map(Fault::kind)
+            .collect()
     }
 
     #[test]

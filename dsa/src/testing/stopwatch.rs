@@ -16,13 +16,13 @@ impl Stopwatch {
     /// Starts for this thread.
     #[must_use]
     pub fn start() -> Self {
-        Self { begin: Instant::now(), waited: waited() }
+        Self { begin: Instant::now(), waited: time_waited() }
     }
 
     /// The time since the start; read by the thread that started it.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
-        self.begin.elapsed().saturating_sub(waited().saturating_sub(self.waited))
+        self.begin.elapsed().saturating_sub(time_waited().saturating_sub(self.waited))
     }
 
     /// Panics if more than `limit` has elapsed.
@@ -37,7 +37,7 @@ impl Stopwatch {
 }
 
 /// The time that this thread was ready to run and did not; 0 if the kernel does not say.
-fn waited() -> Duration {
+fn time_waited() -> Duration {
     let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let nanoseconds = text.split_ascii_whitespace().nth(1).and_then(|field| field.parse().ok());
     Duration::from_nanos(nanoseconds.unwrap_or(0))

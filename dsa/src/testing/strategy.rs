@@ -14,7 +14,7 @@ use crate::{
 /// The configuration of a slow property test: runs a quarter of the cases, or all of them if the environment contains
 /// `PLANLAB_TEST_DEEP`, as under `just test-deep`.
 #[must_use]
-pub fn deep(cases: u32) -> Config {
+pub fn deep_config(cases: u32) -> Config {
     let part = if std::env::var_os("PLANLAB_TEST_DEEP").is_some() { 1 } else { 4 };
     Config::with_cases(cases / part)
 }
@@ -55,14 +55,14 @@ impl Default for Shape {
 impl Shape {
     /// Plain buffers; the default.
     #[must_use]
-    pub fn plain() -> Self {
+    pub fn plain_buffers() -> Self {
         Self::default()
     }
 
     /// Every feature.
     #[must_use]
-    pub fn everything() -> Self {
-        Self::plain()
+    pub fn every_feature() -> Self {
+        Self::plain_buffers()
             .with_pins(true)
             .with_alignment(true)
             .with_in_place(true)
@@ -133,17 +133,17 @@ struct Draft {
 /// Random valid instances of a shape. Each has a valid plan.
 pub fn instances(shape: Shape) -> impl Strategy<Value = Instance> {
     let slack = vec(option::of(0..16_u64), if shape.arenas { 1..=3 } else { 1..=1 });
-    (vec(drafts(shape), 0..=shape.max_buffers), slack)
-        .prop_map(move |(drafts, slack)| assemble(shape, &drafts, &slack))
+    (vec(buffer_drafts(shape), 0..=shape.max_buffers), slack)
+        .prop_map(move |(drafts, slack)| assemble_instance(shape, &drafts, &slack))
 }
 
-fn drafts(shape: Shape) -> impl Strategy<Value = Draft> {
+fn buffer_drafts(shape: Shape) -> impl Strategy<Value = Draft> {
     let size = prop_oneof![4 => 1..=shape.max_size, 1 => 1..=shape.max_size.min(4)];
     let steps = (0..shape.max_steps, 0..shape.max_steps);
-    let follows = when(shape.in_place, option::of(1..4_usize).boxed(), None);
-    let align = when(shape.alignment, prop::sample::select(vec![1, 2, 4, 8, 3]).boxed(), 1);
-    let arena = when(shape.arenas, (0..3_u16).boxed(), 0);
-    let pinned = when(shape.pins, prop::bool::weighted(0.25).boxed(), false);
+    let follows = if_wanted(shape.in_place, option::of(1..4_usize).boxed(), None);
+    let align = if_wanted(shape.alignment, prop::sample::select(vec![1, 2, 4, 8, 3]).boxed(), 1);
+    let arena = if_wanted(shape.arenas, (0..3_u16).boxed(), 0);
+    let pinned = if_wanted(shape.pins, prop::bool::weighted(0.25).boxed(), false);
     let bytes = (0..shape.max_size, 0..shape.max_size);
     let window = match (shape.windows, shape.pauses) {
         (false, _) => Just(None).boxed(),
@@ -151,10 +151,10 @@ fn drafts(shape: Shape) -> impl Strategy<Value = Draft> {
         (true, true) => option::of(bytes).boxed(),
     };
     let paused = shape.windows || shape.pauses;
-    let pauses = when(paused, vec((0..4_u32, 1..4_u32, window), 0..3).boxed(), Vec::new());
-    let overwrites = when(shape.in_place, any::<u8>().boxed(), 0);
+    let pauses = if_wanted(paused, vec((0..4_u32, 1..4_u32, window), 0..3).boxed(), Vec::new());
+    let overwrites = if_wanted(shape.in_place, any::<u8>().boxed(), 0);
     let sparse = prop_oneof![3 => Just(0), 1 => any::<u8>()];
-    let apart = when(shape.apart, sparse.boxed(), 0);
+    let apart = if_wanted(shape.apart, sparse.boxed(), 0);
     (size, steps, follows, align, arena, pinned, pauses, overwrites, apart).prop_map(
         |(size, steps, follows, align, arena, pinned, pauses, overwrites, apart)| Draft {
             size,
@@ -170,7 +170,7 @@ fn drafts(shape: Shape) -> impl Strategy<Value = Draft> {
     )
 }
 
-fn when<T: Clone + std::fmt::Debug + 'static>(
+fn if_wanted<T: Clone + std::fmt::Debug + 'static>(
     yes: bool,
     strategy: BoxedStrategy<T>,
     otherwise: T,
@@ -178,22 +178,23 @@ fn when<T: Clone + std::fmt::Debug + 'static>(
     if yes { strategy } else { Just(otherwise).boxed() }
 }
 
-fn assemble(shape: Shape, drafts: &[Draft], slack: &[Option<u64>]) -> Instance {
+fn assemble_instance(shape: Shape, drafts: &[Draft], slack: &[Option<u64>]) -> Instance {
     let mut buffers: Vec<Buffer> = Vec::new();
     for draft in drafts {
-        let buffer = buffer(draft, &buffers, slack.len());
+        let buffer = draft_buffer(draft, &buffers, slack.len());
         buffers.push(buffer);
     }
     let arenas = vec![Arena::default(); slack.len()];
-    let builder =
-        || Instance::builder().in_place(permissions(&buffers, drafts)).apart(pairs(&buffers, drafts));
+    let builder = || {
+        Instance::builder().in_place(draft_permissions(&buffers, drafts)).apart(draft_pairs(&buffers, drafts))
+    };
     let free =
         builder().buffers(buffers.clone()).arenas(arenas.clone()).build().expect("valid by construction");
     if !shape.pins && !shape.arenas {
         return free;
     }
     let plan = first_fit(&free, &[], &[]);
-    let tops = tops(&free, &plan);
+    let tops = arena_tops(&free, &plan);
     let name = |number: usize| format!("arena-{number}");
     let arenas = slack.iter().zip(&tops).enumerate().map(|(number, (slack, top))| Arena {
         name: name(number),
@@ -206,7 +207,7 @@ fn assemble(shape: Shape, drafts: &[Draft], slack: &[Option<u64>]) -> Instance {
 }
 
 /// The highest end in each arena.
-fn tops(instance: &Instance, plan: &Plan) -> Vec<u64> {
+fn arena_tops(instance: &Instance, plan: &Plan) -> Vec<u64> {
     let mut tops = vec![0; instance.arenas().len()];
     for (buffer, offset) in instance.buffers().iter().zip(&plan.offsets) {
         let top: &mut u64 = &mut tops[buffer.arena.index()];
@@ -215,7 +216,7 @@ fn tops(instance: &Instance, plan: &Plan) -> Vec<u64> {
     tops
 }
 
-fn buffer(draft: &Draft, before: &[Buffer], arenas: usize) -> Buffer {
+fn draft_buffer(draft: &Draft, before: &[Buffer], arenas: usize) -> Buffer {
     let (mut start, mut end) = (draft.steps.0.min(draft.steps.1), draft.steps.0.max(draft.steps.1) + 1);
     let mut size = draft.size;
     let mut arena = ArenaId::new(draft.arena % u16::try_from(arenas).expect("three at most"));
@@ -229,10 +230,10 @@ fn buffer(draft: &Draft, before: &[Buffer], arenas: usize) -> Buffer {
     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("start is below end"))
         .with_align(Alignment::new(draft.align).expect("positive"))
         .in_arena(arena)
-        .with_pauses(pauses(draft, size, start, end))
+        .with_pauses(draft_pauses(draft, size, start, end))
 }
 
-fn pauses(draft: &Draft, size: u64, start: u32, end: u32) -> Vec<Pause> {
+fn draft_pauses(draft: &Draft, size: u64, start: u32, end: u32) -> Vec<Pause> {
     let mut at = start;
     let mut pauses = Vec::new();
     for &(before, width, window) in &draft.pauses {
@@ -252,7 +253,7 @@ fn has_bit(bits: u8, row: usize) -> bool {
 }
 
 /// The pairs that can hand over and that the drafts select.
-fn permissions(buffers: &[Buffer], drafts: &[Draft]) -> Vec<InPlace> {
+fn draft_permissions(buffers: &[Buffer], drafts: &[Draft]) -> Vec<InPlace> {
     let mut permissions = Vec::new();
     for (b, (output, draft)) in buffers.iter().zip(drafts).enumerate() {
         for (a, input) in buffers.iter().enumerate() {
@@ -271,7 +272,7 @@ fn permissions(buffers: &[Buffer], drafts: &[Draft]) -> Vec<InPlace> {
     permissions
 }
 
-fn pairs(buffers: &[Buffer], drafts: &[Draft]) -> Vec<KeepApart> {
+fn draft_pairs(buffers: &[Buffer], drafts: &[Draft]) -> Vec<KeepApart> {
     let mut pairs = Vec::new();
     for (b, draft) in drafts.iter().enumerate() {
         for a in (0..b).filter(|&a| has_bit(draft.apart, a) && buffers[a].arena == buffers[b].arena) {
@@ -295,8 +296,8 @@ enum Nudge {
 }
 
 /// Plans for an instance: valid ones, nearly valid ones and arbitrary ones.
-pub fn plans(instance: &Instance) -> BoxedStrategy<Plan> {
-    let total = instance.total().get();
+pub fn plans_for(instance: &Instance) -> BoxedStrategy<Plan> {
+    let total = instance.total_size().get();
     let count = u32::try_from(instance.len()).expect("ids have 32 bits");
     let (one, other) = (instance.clone(), instance.clone());
     let right =
@@ -306,8 +307,8 @@ pub fn plans(instance: &Instance) -> BoxedStrategy<Plan> {
                 first_fit(&one, &order, &permissions.map(|(&pair, _)| pair).collect::<Vec<_>>())
             })
             .boxed();
-    let nudged = (right.clone(), vec(nudges(total, count), 1..3)).prop_map(move |(mut plan, nudges)| {
-        nudges.iter().for_each(|nudge| apply(&other, &mut plan, nudge));
+    let nudged = (right.clone(), vec(plan_nudges(total, count), 1..3)).prop_map(move |(mut plan, nudges)| {
+        nudges.iter().for_each(|nudge| apply_nudge(&other, &mut plan, nudge));
         plan
     });
     let wild =
@@ -315,7 +316,7 @@ pub fn plans(instance: &Instance) -> BoxedStrategy<Plan> {
     prop_oneof![2 => right, 4 => nudged, 1 => wild].boxed()
 }
 
-fn nudges(total: u64, count: u32) -> impl Strategy<Value = Nudge> {
+fn plan_nudges(total: u64, count: u32) -> impl Strategy<Value = Nudge> {
     let index = any::<prop::sample::Index>;
     prop_oneof![
         6 => (index(), -9..=9_i64).prop_map(|(row, by)| Nudge::Move(row, by)),
@@ -330,7 +331,7 @@ fn nudges(total: u64, count: u32) -> impl Strategy<Value = Nudge> {
     ]
 }
 
-fn apply(instance: &Instance, plan: &mut Plan, nudge: &Nudge) {
+fn apply_nudge(instance: &Instance, plan: &mut Plan, nudge: &Nudge) {
     let rows = plan.offsets.len();
     match *nudge {
         Nudge::Move(row, by) if rows > 0 => {

@@ -38,6 +38,6 @@ pub const ROUND: &str = "round-";
 
 /// Bytes of a letter with its answer.
 #[must_use]
-pub const fn size(buffers: usize) -> usize {
+pub const fn letter_size(buffers: usize) -> usize {
     (HEAD + (WORDS_A_BUFFER + 1) * buffers) * size_of::<u64>()
 }

@@ -55,7 +55,7 @@ impl LoadCurve {
 
     /// The bytes in use at `step`.
     #[must_use]
-    pub fn at(&self, step: Step) -> Bytes {
+    pub fn load_at(&self, step: Step) -> Bytes {
         let after = self.points.partition_point(|&(start, _)| start <= step);
         after.checked_sub(1).map_or(Bytes::ZERO, |index| self.points[index].1)
     }

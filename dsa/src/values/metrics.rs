@@ -11,7 +11,7 @@ use crate::Bytes;
 /// ```
 #[must_use]
 pub fn gap(height: Bytes, bound: Bytes) -> f64 {
-    excess(height, bound)
+    relative_excess(height, bound)
 }
 
 /// `(height - load) / load`; never negative for a plan of the instance that has this load. A load of 0 gives 0.
@@ -22,11 +22,11 @@ pub fn gap(height: Bytes, bound: Bytes) -> f64 {
 /// ```
 #[must_use]
 pub fn fragmentation(height: Bytes, load: Bytes) -> f64 {
-    excess(height, load)
+    relative_excess(height, load)
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a ratio of byte counts needs 52 bits at most")]
-fn excess(height: Bytes, base: Bytes) -> f64 {
+fn relative_excess(height: Bytes, base: Bytes) -> f64 {
     if base == Bytes::ZERO {
         return 0.0;
     }

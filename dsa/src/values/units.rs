@@ -85,7 +85,7 @@ impl Bytes {
 impl Offset {
     /// The address just past `size` bytes at this offset, or `None` past 2^64 - 1.
     #[must_use]
-    pub const fn end(self, size: Bytes) -> Option<Self> {
+    pub const fn end_of(self, size: Bytes) -> Option<Self> {
         match self.0.checked_add(size.0) {
             Some(end) => Some(Self(end)),
             None => None,
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn the_end_of_an_offset_near_two_to_the_64_is_none() {
-        assert_eq!(Offset::new(u64::MAX - 1).end(Bytes::new(2)), None);
-        assert_eq!(Offset::new(u64::MAX - 2).end(Bytes::new(2)), Some(Offset::new(u64::MAX)));
+        assert_eq!(Offset::new(u64::MAX - 1).end_of(Bytes::new(2)), None);
+        assert_eq!(Offset::new(u64::MAX - 2).end_of(Bytes::new(2)), Some(Offset::new(u64::MAX)));
     }
 }

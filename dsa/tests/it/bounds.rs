@@ -2,7 +2,7 @@
 
 use crate::common::{self, config};
 use planlab_dsa::testing::{
-    Shape, brute_force, brute_force_without_hand_over, exhaustive, first_fit, instances, oracle,
+    Shape, brute_force, brute_force_without_hand_over, first_fit, instances, lowest_height, oracle_height,
 };
 use planlab_dsa::{ArenaId, Bytes, Instance, Scope, Step, alignment_bound, initial_bound, pin_bound};
 use proptest::prelude::*;
@@ -46,12 +46,12 @@ proptest! {
     #![proptest_config(config(3000, FILE))]
 
     #[test]
-    fn the_load_is_the_sum_at_the_fullest_step(instance in instances(Shape::everything())) {
+    fn the_load_is_the_sum_at_the_fullest_step(instance in instances(Shape::every_feature())) {
         prop_assert_eq!(instance.load().bytes, summed_load(&instance, true));
         prop_assert_eq!(instance.load_without_in_place().bytes, summed_load(&instance, false));
         let curve = instance.load_curve();
         for step in 0..=instance.horizon().get() + 1 {
-            prop_assert_eq!(curve.at(Step::new(step)).get(), in_use(&instance, None, step, true));
+            prop_assert_eq!(curve.load_at(Step::new(step)).get(), in_use(&instance, None, step, true));
         }
         prop_assert_eq!(curve.points().last().map_or(0, |point| point.1.get()), 0);
         if instance.arenas().len() == 1 {
@@ -62,9 +62,9 @@ proptest! {
     }
 
     #[test]
-    fn every_instance_has_a_valid_plan(instance in instances(Shape::everything().with_arenas(false))) {
+    fn every_instance_has_a_valid_plan(instance in instances(Shape::every_feature().with_arenas(false))) {
         let plan = first_fit(&instance, &[], instance.in_place());
-        prop_assert_eq!(oracle(&instance, &plan).ok(), plan.height(&instance));
+        prop_assert_eq!(oracle_height(&instance, &plan).ok(), plan.height(&instance));
     }
 }
 
@@ -77,7 +77,13 @@ fn check_bounds(instance: &Instance) -> Result<(), TestCaseError> {
     prop_assert!(any <= without || without.is_none());
     for (scope, least) in [(Scope::Any, any), (Scope::NoHandOver, without)] {
         if let Some(least) = least {
-            prop_assert!(bound.of(scope).value <= least, "{:?} in scope {:?} above {}", bound, scope, least);
+            prop_assert!(
+                bound.best_claim(scope).value <= least,
+                "{:?} in scope {:?} above {}",
+                bound,
+                scope,
+                least
+            );
             prop_assert!(alignment_bound(instance, scope).is_none_or(|bound| bound <= least));
         }
     }
@@ -90,25 +96,25 @@ proptest! {
     #![proptest_config(config(2500, FILE))]
 
     #[test]
-    fn no_bound_lies_above_the_optimum(instance in instances(small(Shape::everything()))) {
+    fn no_bound_lies_above_the_optimum(instance in instances(small(Shape::every_feature()))) {
         check_bounds(&instance)?;
     }
 
     #[test]
     fn no_bound_lies_above_the_optimum_of_aligned_buffers_that_hand_over(
-        instance in instances(small(Shape::plain().with_alignment(true).with_in_place(true)))
+        instance in instances(small(Shape::plain_buffers().with_alignment(true).with_in_place(true)))
     ) {
         check_bounds(&instance)?;
     }
 
     #[test]
-    fn two_exact_methods_agree_on_plain_buffers(instance in instances(small(Shape::plain()))) {
-        prop_assert_eq!(exhaustive(&instance, 1_000_000), brute_force(&instance));
+    fn two_exact_methods_agree_on_plain_buffers(instance in instances(small(Shape::plain_buffers()))) {
+        prop_assert_eq!(lowest_height(&instance, 1_000_000), brute_force(&instance));
     }
 
     #[test]
     fn offsets_need_no_finer_grain_than_the_granularity(
-        instance in instances(small(Shape::everything().with_arenas(false)).with_max_buffers(4)),
+        instance in instances(small(Shape::every_feature().with_arenas(false)).with_max_buffers(4)),
         factor in 1..4_u64
     ) {
         let coarse = common::scale(&instance, factor);
@@ -119,10 +125,10 @@ proptest! {
             .buffers(coarse.buffers().to_vec())
             .buffer(common::buffer(1, step, step + 1))
             .in_place(coarse.in_place().to_vec())
-            .apart(coarse.apart().to_vec())
+            .apart(coarse.keep_apart_pairs().to_vec())
             .build()
             .expect("one more is valid");
-        prop_assert_eq!(fine.granularity(), 1);
+        prop_assert_eq!(fine.offset_granularity(), 1);
         prop_assert_eq!(brute_force(&fine), least.max(Some(Bytes::new(1))));
     }
 }
@@ -141,6 +147,6 @@ fn the_granularity_is_coarse_where_it_can_be() {
     for (buffers, grain) in rows {
         let buffers = buffers.iter().map(|&(size, a)| common::buffer(size, 0, 1).with_align(align(a)));
         let instance = Instance::from_buffers(buffers.collect()).expect("valid");
-        assert_eq!(instance.granularity(), grain, "{instance:?}");
+        assert_eq!(instance.offset_granularity(), grain, "{instance:?}");
     }
 }

@@ -1,7 +1,7 @@
 //! Checks the corpus: searches find every optimum again, and every adversary still defeats its heuristic.
 
 use planlab_dsa::testing::{
-    Case, brute_force, brute_force_without_hand_over, corpus, exhaustive, guillotine,
+    Case, brute_force, brute_force_without_hand_over, corpus, guillotine_instance, lowest_height,
 };
 use planlab_dsa::{Bytes, Scope, initial_bound};
 
@@ -18,7 +18,7 @@ fn is_plain(case: &Case) -> bool {
     instance.buffers().iter().all(plain)
         && one_arena
         && instance.in_place().is_empty()
-        && instance.apart().is_empty()
+        && instance.keep_apart_pairs().is_empty()
 }
 
 fn named(name: &str) -> Case {
@@ -41,7 +41,7 @@ fn every_case_has_a_name_of_its_own_a_reason_and_an_optimum() {
 
 #[test]
 fn brute_force_finds_every_small_optimum() {
-    let small = |case: &&Case| case.instance.len() <= 8 && case.instance.total() < Bytes::new(1 << 13);
+    let small = |case: &&Case| case.instance.len() <= 8 && case.instance.total_size() < Bytes::new(1 << 13);
     let cases = corpus();
     let mut count = 0;
     for case in cases.iter().filter(small) {
@@ -58,7 +58,7 @@ fn branch_and_bound_proves_every_plain_optimum() {
     let small: Vec<&Case> = cases.iter().filter(|case| is_plain(case) && case.instance.len() <= 20).collect();
     assert!(small.len() >= 20, "only {} cases", small.len());
     for case in small {
-        assert_eq!(exhaustive(&case.instance, NODES), case.optimum, "{}", case.name);
+        assert_eq!(lowest_height(&case.instance, NODES), case.optimum, "{}", case.name);
     }
 }
 
@@ -79,8 +79,8 @@ fn twenty_instances_and_more_have_their_optimum_above_the_load() {
 fn no_case_has_an_optimum_below_its_bound() {
     for case in corpus() {
         let bound = initial_bound(&case.instance);
-        assert!(case.optimum >= Some(bound.of(Scope::Any).value), "{}", case.name);
-        assert!(case.without_hand_over >= Some(bound.of(Scope::NoHandOver).value), "{}", case.name);
+        assert!(case.optimum >= Some(bound.best_claim(Scope::Any).value), "{}", case.name);
+        assert!(case.without_hand_over >= Some(bound.best_claim(Scope::NoHandOver).value), "{}", case.name);
     }
 }
 
@@ -88,7 +88,7 @@ fn no_case_has_an_optimum_below_its_bound() {
 fn cut_rectangles_are_as_the_file_says_and_their_plan_is_valid() {
     for (buffers, seed) in [(10, 1), (100, 2), (1000, 3), (10_000, 4)] {
         let case = named(&format!("guillotine-{buffers}"));
-        let (instance, plan) = guillotine(buffers, Bytes::new(1 << 20), seed);
+        let (instance, plan) = guillotine_instance(buffers, Bytes::new(1 << 20), seed);
         assert_eq!(case.instance, instance);
         let height = instance.verify(plan).map(|verified| verified.height());
         assert_eq!(height.ok(), case.optimum);

@@ -1,7 +1,7 @@
 //! Renaming buffers, reversing time, scaling sizes and shifting steps keep the results.
 
 use crate::common::{config, relabel, relabel_plan, reverse, scale, scale_plan, shift};
-use planlab_dsa::testing::{Shape, brute_force, instances, plans};
+use planlab_dsa::testing::{Shape, brute_force, instances, plans_for};
 use planlab_dsa::{
     Bytes, Digest, Instance, Plan, Scope, Violation, alignment_bound, initial_bound, pin_bound,
 };
@@ -21,8 +21,8 @@ fn measures(instance: &Instance) -> [Option<u64>; 7] {
         Some(pin_bound(instance)),
         alignment_bound(instance, Scope::NoHandOver),
         alignment_bound(instance, Scope::Any),
-        Some(bound.of(Scope::Any).value),
-        Some(bound.of(Scope::NoHandOver).value),
+        Some(bound.best_claim(Scope::Any).value),
+        Some(bound.best_claim(Scope::NoHandOver).value),
     ]
     .map(|bytes| bytes.map(Bytes::get))
 }
@@ -34,13 +34,13 @@ fn verdict(instance: &Instance, plan: &Plan) -> Result<u64, &'static str> {
 
 fn planned(shape: Shape) -> impl Strategy<Value = (Instance, Plan)> {
     instances(shape).prop_flat_map(|instance| {
-        let plans = plans(&instance);
+        let plans = plans_for(&instance);
         (Just(instance), plans)
     })
 }
 
 fn shuffled() -> impl Strategy<Value = (Instance, Plan, Vec<usize>)> {
-    planned(Shape::everything()).prop_flat_map(|(instance, plan)| {
+    planned(Shape::every_feature()).prop_flat_map(|(instance, plan)| {
         let order: Vec<usize> = (0..instance.len()).collect();
         (Just(instance), Just(plan), Just(order).prop_shuffle())
     })
@@ -54,7 +54,7 @@ proptest! {
         let other = relabel(&instance, &order);
         prop_assert_eq!(measures(&other), measures(&instance));
         prop_assert_eq!(other.load_curve(), instance.load_curve());
-        prop_assert_eq!(other.granularity(), instance.granularity());
+        prop_assert_eq!(other.offset_granularity(), instance.offset_granularity());
         if plan.offsets.len() == instance.len() {
             let renamed = relabel_plan(&plan, &order);
             // The order of the buffers may determine which broken rule is reported first.
@@ -63,14 +63,14 @@ proptest! {
     }
 
     #[test]
-    fn time_may_run_backwards((instance, plan) in planned(Shape::everything().with_in_place(false))) {
+    fn time_may_run_backwards((instance, plan) in planned(Shape::every_feature().with_in_place(false))) {
         let other = reverse(&instance);
         prop_assert_eq!(measures(&other), measures(&instance));
         prop_assert_eq!(verdict(&other, &plan), verdict(&instance, &plan));
     }
 
     #[test]
-    fn bytes_scale((instance, plan) in planned(Shape::everything()), factor in 2..1000_u64) {
+    fn bytes_scale((instance, plan) in planned(Shape::every_feature()), factor in 2..1000_u64) {
         let other = scale(&instance, factor);
         let (expected, mut scaled) = (measures(&instance).map(|m| m.map(|b| b * factor)), measures(&other));
         for bound in ALIGNMENT.into_iter().filter(|&bound| expected[bound].is_none()) {
@@ -86,7 +86,7 @@ proptest! {
     }
 
     #[test]
-    fn steps_shift((instance, plan) in planned(Shape::everything()), by in 1..u32::MAX - 64) {
+    fn steps_shift((instance, plan) in planned(Shape::every_feature()), by in 1..u32::MAX - 64) {
         let other = shift(&instance, by);
         prop_assert_eq!(measures(&other), measures(&instance));
         prop_assert_eq!(verdict(&other, &plan), verdict(&instance, &plan));
@@ -103,7 +103,7 @@ proptest! {
 
     #[test]
     fn the_optimum_survives_it_all(
-        instance in instances(Shape::everything().with_in_place(false).with_max_buffers(5).with_max_size(6)),
+        instance in instances(Shape::every_feature().with_in_place(false).with_max_buffers(5).with_max_size(6)),
         factor in 2..9_u64
     ) {
         let least = brute_force(&instance);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use planlab_dsa::Instance;
-use planlab_dsa::testing::{Shape, instances, plans};
+use planlab_dsa::testing::{Shape, instances, plans_for};
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::TestRunner;
 
@@ -25,24 +25,24 @@ fn features(instances: &[Instance]) -> BTreeMap<&'static str, usize> {
         ("in-place", any(&|i| !i.in_place().is_empty())),
         ("arenas", any(&|i| i.arenas().len() > 1)),
         ("capacities", any(&|i| i.arenas().iter().any(|arena| arena.capacity.is_some()))),
-        ("apart", any(&|i| !i.apart().is_empty())),
+        ("apart", any(&|i| !i.keep_apart_pairs().is_empty())),
     ])
 }
 
 #[test]
 fn every_feature_appears_where_it_is_asked_for_and_only_there() {
-    let all = features(&samples(Shape::everything(), 400));
+    let all = features(&samples(Shape::every_feature(), 400));
     assert!(all.values().all(|&count| count >= 60), "{all:?}");
-    let none = features(&samples(Shape::plain(), 400));
+    let none = features(&samples(Shape::plain_buffers(), 400));
     assert!(none.values().all(|&count| count == 0), "{none:?}");
     let shapes = [
-        (Shape::plain().with_pins(true), vec!["pins"]),
-        (Shape::plain().with_alignment(true), vec!["alignment"]),
-        (Shape::plain().with_pauses(true), vec!["pauses"]),
-        (Shape::plain().with_windows(true), vec!["windows"]),
-        (Shape::plain().with_in_place(true), vec!["in-place"]),
-        (Shape::plain().with_arenas(true), vec!["arenas", "capacities"]),
-        (Shape::plain().with_apart(true), vec!["apart"]),
+        (Shape::plain_buffers().with_pins(true), vec!["pins"]),
+        (Shape::plain_buffers().with_alignment(true), vec!["alignment"]),
+        (Shape::plain_buffers().with_pauses(true), vec!["pauses"]),
+        (Shape::plain_buffers().with_windows(true), vec!["windows"]),
+        (Shape::plain_buffers().with_in_place(true), vec!["in-place"]),
+        (Shape::plain_buffers().with_arenas(true), vec!["arenas", "capacities"]),
+        (Shape::plain_buffers().with_apart(true), vec!["apart"]),
     ];
     for (shape, expected) in shapes {
         let found = features(&samples(shape, 100));
@@ -54,7 +54,7 @@ fn every_feature_appears_where_it_is_asked_for_and_only_there() {
 
 #[test]
 fn sizes_stay_within_the_shape() {
-    let shape = Shape::everything().with_max_buffers(3).with_max_steps(4).with_max_size(5);
+    let shape = Shape::every_feature().with_max_buffers(3).with_max_steps(4).with_max_size(5);
     for instance in samples(shape, 300) {
         assert!(instance.len() <= 3);
         assert!(instance.horizon().get() <= 5, "a follower may end one step later");
@@ -66,8 +66,8 @@ fn sizes_stay_within_the_shape() {
 fn plans_are_right_nearly_right_and_wrong_in_every_way() {
     let mut runner = TestRunner::deterministic();
     let mut kinds = BTreeMap::<&'static str, usize>::new();
-    for instance in samples(Shape::everything(), 400) {
-        let strategy = plans(&instance);
+    for instance in samples(Shape::every_feature(), 400) {
+        let strategy = plans_for(&instance);
         for _ in 0..10 {
             let plan = strategy.new_tree(&mut runner).expect("no rejects").current();
             let handed_over = !plan.in_place.is_empty();

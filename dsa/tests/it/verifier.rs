@@ -1,7 +1,7 @@
 //! The verifier agrees with the oracle on valid, nearly valid and arbitrary plans.
 
 use crate::common::config;
-use planlab_dsa::testing::{Fault, Shape, faults, instances, oracle, plans};
+use planlab_dsa::testing::{Fault, Shape, instances, oracle_height, plan_faults, plans_for};
 use planlab_dsa::{Instance, Plan, Violation};
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ const FILE: &str = "tests/verifier.regressions";
 
 fn with_plan(shape: Shape) -> impl Strategy<Value = (Instance, Plan)> {
     instances(shape).prop_flat_map(|instance| {
-        let plans = plans(&instance);
+        let plans = plans_for(&instance);
         (Just(instance), plans)
     })
 }
@@ -34,8 +34,8 @@ fn is_found(violation: &Violation, faults: &[Fault]) -> bool {
 }
 
 fn agrees(instance: &Instance, plan: &Plan) -> Result<(), TestCaseError> {
-    let faults = faults(instance, plan);
-    match (instance.verify(plan.clone()), oracle(instance, plan)) {
+    let faults = plan_faults(instance, plan);
+    match (instance.verify(plan.clone()), oracle_height(instance, plan)) {
         (Ok(verified), Ok(height)) => {
             prop_assert_eq!(verified.height(), height);
             prop_assert_eq!(Some(height), plan.height(instance));
@@ -57,7 +57,7 @@ fn names_the_earliest(instance: &Instance, plan: &Plan) -> Result<(), TestCaseEr
         Fault::Overlap { step, .. } => Some(*step),
         _ => None,
     };
-    let earliest = faults(instance, plan).iter().filter_map(step).min();
+    let earliest = plan_faults(instance, plan).iter().filter_map(step).min();
     prop_assert_eq!(Some(steps.start().get()), earliest);
     for id in [first, second] {
         let (buffer, offset) = (instance.buffer(id), plan.offsets[id.index()].get());
@@ -70,7 +70,7 @@ fn names_the_earliest(instance: &Instance, plan: &Plan) -> Result<(), TestCaseEr
                 && offset + piece.window.start.get() <= bytes.0.get()
                 && bytes.1.get() <= offset + piece.window.end.get()
         };
-        prop_assert!(buffer.pieces().any(holds), "{} does not hold {:?} at {}", id, bytes, steps);
+        prop_assert!(buffer.active_pieces().any(holds), "{} does not hold {:?} at {}", id, bytes, steps);
     }
     Ok(())
 }
@@ -79,14 +79,14 @@ proptest! {
     #![proptest_config(config(3000, FILE))]
 
     #[test]
-    fn the_verifier_is_the_oracle((instance, plan) in with_plan(Shape::everything())) {
+    fn the_verifier_is_the_oracle((instance, plan) in with_plan(Shape::every_feature())) {
         agrees(&instance, &plan)?;
         names_the_earliest(&instance, &plan)?;
     }
 
     #[test]
     fn the_verifier_is_the_oracle_where_much_is_handed_over(
-        (instance, plan) in with_plan(Shape::plain().with_in_place(true).with_max_steps(5).with_windows(true))
+        (instance, plan) in with_plan(Shape::plain_buffers().with_in_place(true).with_max_steps(5).with_windows(true))
     ) {
         agrees(&instance, &plan)?;
         names_the_earliest(&instance, &plan)?;
@@ -94,7 +94,7 @@ proptest! {
 
     #[test]
     fn the_verifier_is_the_oracle_on_plain_buffers(
-        (instance, plan) in with_plan(Shape::plain().with_max_buffers(20).with_max_steps(6))
+        (instance, plan) in with_plan(Shape::plain_buffers().with_max_buffers(20).with_max_steps(6))
     ) {
         agrees(&instance, &plan)?;
         names_the_earliest(&instance, &plan)?;

@@ -83,11 +83,11 @@ fn foreign_folder_stays_if_scratch_is_gone() {
 fn leftovers_go_and_all_else_stays() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = |name: &str| folder.path().join(name);
-    let (dead, empty) = (name(boot(), "deadAA"), name(boot(), "deadBB"));
+    let (dead, empty) = (name(boot_id(), "deadAA"), name(boot_id(), "deadBB"));
     fs::write(path(&dead), "half").expect("writable");
     fs::create_dir(path(&empty)).expect("writable");
     // A live one, whose lock another process holds; an open file of ours behaves alike.
-    let (alive, busy) = (name(boot(), "aliveA"), name(boot(), "aliveB"));
+    let (alive, busy) = (name(boot_id(), "aliveA"), name(boot_id(), "aliveB"));
     let held = File::create(path(&alive)).expect("writable");
     held.try_lock().expect("free");
     fs::create_dir(path(&busy)).expect("writable");
@@ -105,7 +105,7 @@ fn leftovers_go_and_all_else_stays() {
     let old = File::options().write(true).open(path(&elsewhere)).expect("ours");
     old.set_modified(long_ago).expect("ours");
     drop(old);
-    begun().swept.clear();
+    lock_begun().swept.clear();
     drop(TemporaryFile::create_in(folder.path()).expect("writable"));
     assert!(!path(&elsewhere).exists());
 }
@@ -113,13 +113,13 @@ fn leftovers_go_and_all_else_stays() {
 #[test]
 fn a_replaced_folder_gets_its_name_back() {
     let folder = tempfile::tempdir().expect("a folder");
-    let left = folder.path().join(name(boot(), "deadAA"));
+    let left = folder.path().join(name(boot_id(), "deadAA"));
     fs::create_dir_all(left.join(OLD)).expect("writable");
     fs::write(left.join(OLD).join("page"), "old").expect("writable");
     fs::write(left.join(BACK), "out").expect("writable");
     new_lock(&left).expect("writable");
     drop(TemporaryFolder::scratch_in(folder.path()).expect("writable"));
-    assert_eq!(there(folder.path()), [name(boot(), "deadAA")], "what is scratch gives no names");
+    assert_eq!(there(folder.path()), [name(boot_id(), "deadAA")], "what is scratch gives no names");
     drop(TemporaryFile::create_in(folder.path()).expect("writable"));
     assert_eq!(there(folder.path()), ["out"]);
     assert_eq!(fs::read_to_string(folder.path().join("out/page")).expect("there"), "old");
@@ -127,7 +127,7 @@ fn a_replaced_folder_gets_its_name_back() {
 
 /// A leftover that records this name for its folder.
 fn planted(root: &Path, back: &str) -> PathBuf {
-    let left = root.join(name(boot(), "deadAA"));
+    let left = root.join(name(boot_id(), "deadAA"));
     fs::create_dir_all(left.join(OLD)).expect("writable");
     fs::write(left.join(BACK), back).expect("writable");
     new_lock(&left).expect("writable");
@@ -144,9 +144,9 @@ fn a_leftover_names_nothing_outside_its_folder() {
         let left = planted(&shared, back);
         drop(TemporaryFile::create_in(&shared).expect("writable"));
         assert_eq!(there(&victim), [""; 0], "{back}");
-        assert_eq!(there(&shared), [name(boot(), "deadAA")], "{back}");
+        assert_eq!(there(&shared), [name(boot_id(), "deadAA")], "{back}");
         fs::remove_dir_all(left).expect("ours");
-        begun().swept.clear();
+        lock_begun().swept.clear();
     }
 }
 
@@ -155,7 +155,7 @@ fn no_link_of_a_leftover_is_followed() {
     let root = tempfile::tempdir().expect("a folder");
     let (shared, victim) = (root.path().join("shared"), root.path().join("victim"));
     let link = |to: &Path, from: &Path| std::os::unix::fs::symlink(to, from).expect("writable");
-    let folder = |random| shared.join(name(boot(), random));
+    let folder = |random| shared.join(name(boot_id(), random));
     for path in [&victim, &folder("lockAA"), &folder("backAA")] {
         fs::create_dir_all(path).expect("writable");
     }
@@ -175,7 +175,7 @@ fn no_link_of_a_leftover_is_followed() {
 fn what_belongs_to_another_user_is_left_alone() {
     let root = tempfile::tempdir().expect("a folder");
     let left = planted(root.path(), "out");
-    let file = root.path().join(name(boot(), "deadBB"));
+    let file = root.path().join(name(boot_id(), "deadBB"));
     fs::write(&file, "theirs").expect("writable");
     let gave = [&left, &file].map(|path| std::os::unix::fs::chown(path, Some(65534), None));
     // Only root can change a file's owner.
@@ -196,21 +196,21 @@ fn temporary_folders_are_private() {
 fn a_folder_without_its_lock_is_removed_only_where_it_is_empty() {
     let root = tempfile::tempdir().expect("a folder");
     for (random, file) in [("emptyA", None), ("fullAA", Some("x"))] {
-        let folder = root.path().join(name(boot(), random));
+        let folder = root.path().join(name(boot_id(), random));
         fs::create_dir(&folder).expect("writable");
         if let Some(file) = file {
             fs::write(folder.join(file), "x").expect("writable");
         }
     }
     drop(TemporaryFile::create_in(root.path()).expect("writable"));
-    assert_eq!(there(root.path()), [name(boot(), "fullAA")]);
+    assert_eq!(there(root.path()), [name(boot_id(), "fullAA")]);
 }
 
 #[test]
 fn folders_that_were_made_go_where_nothing_is_in_them() {
     let root = tempfile::tempdir().expect("a folder");
     let nothing: [&Path; 0] = [];
-    let place = Place::find(&root.path().join("a/b/c"), &nothing).expect("free");
+    let place = ResolvedFolder::resolve_target(&root.path().join("a/b/c"), &nothing).expect("free");
     drop(TemporaryFolder::beside(&place).expect("writable"));
     assert_eq!(there(root.path()), [""; 0]);
     let temporary = TemporaryFolder::beside(&place).expect("writable");

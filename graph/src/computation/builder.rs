@@ -31,13 +31,13 @@ impl Graph {
 
 impl GraphBuilder {
     /// Adds a tensor.
-    pub fn tensor(&mut self, tensor: Tensor) -> TensorId {
+    pub fn add_tensor(&mut self, tensor: Tensor) -> TensorId {
         self.tensors.push(tensor);
         TensorId::from_index(self.tensors.len() - 1)
     }
 
     /// Adds an operation after all others.
-    pub fn operation(&mut self, operation: Operation) -> OpId {
+    pub fn add_operation(&mut self, operation: Operation) -> OpId {
         self.workspaces += usize::from(operation.workspace != Bytes::ZERO);
         self.operations.push(operation);
         OpId::from_index(self.operations.len() - 1)
@@ -54,13 +54,13 @@ impl GraphBuilder {
 
     /// The number of operations so far.
     #[must_use]
-    pub fn operations(&self) -> usize {
+    pub fn operation_count(&self) -> usize {
         self.operations.len()
     }
 
     /// The number of tensors and workspaces so far: at least as many as the graph has buffers.
     #[must_use]
-    pub const fn buffers(&self) -> usize {
+    pub const fn buffer_count(&self) -> usize {
         self.tensors.len() + self.workspaces
     }
 
@@ -70,7 +70,7 @@ impl GraphBuilder {
     ///
     /// If there is no such tensor.
     #[must_use]
-    pub fn bytes(&self, tensor: TensorId) -> Bytes {
+    pub fn tensor_bytes(&self, tensor: TensorId) -> Bytes {
         self.tensors[tensor.index()].bytes
     }
 
@@ -80,10 +80,10 @@ impl GraphBuilder {
     ///
     /// The first rule that is broken.
     pub fn build(self) -> Result<Graph, GraphError> {
-        let graph = self.parts()?;
+        let graph = self.build_unordered()?;
         // Dependencies are computed again where they are needed; this call only counts them.
-        pairs(&graph)?;
-        graph.order().into_iter().try_for_each(|op| check_reads(&graph, op))?;
+        in_place_pairs(&graph)?;
+        graph.operation_order().into_iter().try_for_each(|op| check_reads(&graph, op))?;
         Ok(graph)
     }
 
@@ -101,8 +101,8 @@ impl GraphBuilder {
     /// As [`GraphBuilder::build`], and [`GraphError::Cycle`] if the first two rules contradict each other. Operations
     /// are named by the order in which they were added.
     pub fn build_in_any_order(self) -> Result<Graph, GraphError> {
-        let graph = self.parts()?;
-        let after = Neighbours::new(graph.operations().len(), pairs(&graph)?);
+        let graph = self.build_unordered()?;
+        let after = Neighbours::new(graph.operations().len(), in_place_pairs(&graph)?);
         let order = topological_order(&after).map_err(|operations| GraphError::Cycle { operations })?;
         if order.is_sorted() {
             return Ok(graph);
@@ -113,7 +113,7 @@ impl GraphBuilder {
     }
 
     /// The graph, after all checks that do not depend on the order of the operations.
-    fn parts(self) -> Result<Graph, GraphError> {
+    fn build_unordered(self) -> Result<Graph, GraphError> {
         let Self { tensors, operations, .. } = self;
         if let Some(empty) = tensors.iter().position(|tensor| tensor.bytes == Bytes::ZERO) {
             return Err(GraphError::ZeroBytes { tensor: TensorId::from_index(empty) });
@@ -122,7 +122,7 @@ impl GraphBuilder {
         check_aliases(&tensors)?;
         let bases_first = bases_first(&tensors)?;
         check_tensors(tensors.len(), &operations)?;
-        let makers = makers(tensors.len(), &operations)?;
+        let makers = find_makers(tensors.len(), &operations)?;
         operations.iter().enumerate().try_for_each(|(index, operation)| {
             check_operation(OpId::from_index(index), operation, &tensors, &makers)
         })?;
@@ -133,7 +133,7 @@ impl GraphBuilder {
     }
 }
 
-fn pairs(graph: &Graph) -> Result<Vec<(OpId, OpId)>, GraphError> {
+fn in_place_pairs(graph: &Graph) -> Result<Vec<(OpId, OpId)>, GraphError> {
     let limit = MOST_DEPENDENCIES;
     data_pairs(graph, limit).ok_or(GraphError::TooManyDependencies { limit })
 }
@@ -218,11 +218,11 @@ fn check_tensors(count: usize, operations: &[Operation]) -> Result<(), GraphErro
     Ok(())
 }
 
-fn makers(count: usize, operations: &[Operation]) -> Result<Vec<Option<OpId>>, GraphError> {
+fn find_makers(count: usize, operations: &[Operation]) -> Result<Vec<Option<OpId>>, GraphError> {
     let mut makers = vec![None; count];
     for (index, operation) in operations.iter().enumerate() {
         let op = OpId::from_index(index);
-        for tensor in operation.makes() {
+        for tensor in operation.made_tensors() {
             let first = *makers[tensor.index()].get_or_insert(op);
             if first != op {
                 return Err(GraphError::TwoWriters { tensor, first, second: op });
@@ -261,7 +261,7 @@ fn check_operation(
 
 fn check_reads(graph: &Graph, op: OpId) -> Result<(), GraphError> {
     for &tensor in &graph.operations()[op.index()].reads {
-        if let Some(maker) = graph.sources(tensor).into_iter().find(|&maker| maker >= op) {
+        if let Some(maker) = graph.source_operations(tensor).into_iter().find(|&maker| maker >= op) {
             return Err(GraphError::ReadBeforeWrite { op, tensor, maker });
         }
     }
@@ -275,26 +275,26 @@ pub(super) mod tests {
     /// A tensor of 4 bytes and one of 8.
     pub(crate) fn two() -> (GraphBuilder, TensorId, TensorId) {
         let mut graph = Graph::builder();
-        let small = graph.tensor(Tensor::new("small", Bytes::new(4)));
-        let large = graph.tensor(Tensor::new("large", Bytes::new(8)));
+        let small = graph.add_tensor(Tensor::new("small", Bytes::new(4)));
+        let large = graph.add_tensor(Tensor::new("large", Bytes::new(8)));
         (graph, small, large)
     }
 
     #[test]
     fn what_breaks_a_rule_is_named() {
         let (mut graph, small, _) = two();
-        graph.operation(Operation::new("read").reads([small]));
-        graph.operation(Operation::new("write").writes([small]));
+        graph.add_operation(Operation::new("read").with_inputs([small]));
+        graph.add_operation(Operation::new("write").with_outputs([small]));
         let (op, maker) = (OpId::from_index(0), OpId::from_index(1));
         assert_eq!(graph.build(), Err(GraphError::ReadBeforeWrite { op, tensor: small, maker }));
 
         let (mut graph, ..) = two();
         let tensor = TensorId::from_index(7);
-        graph.operation(Operation::new("read").reads([tensor]));
+        graph.add_operation(Operation::new("read").with_inputs([tensor]));
         assert_eq!(graph.build(), Err(GraphError::UnknownTensor { op, tensor, count: 2 }));
 
         let (mut graph, ..) = two();
-        graph.tensor(Tensor::new("nothing", Bytes::ZERO));
+        graph.add_tensor(Tensor::new("nothing", Bytes::ZERO));
         assert_eq!(graph.build(), Err(GraphError::ZeroBytes { tensor: TensorId::from_index(2) }));
     }
 
@@ -307,8 +307,11 @@ pub(super) mod tests {
         ] {
             let (mut graph, small, large) = two();
             let ids = |ids: Vec<usize>| ids.into_iter().map(TensorId::from_index).collect::<Vec<_>>();
-            graph.operation(
-                Operation::new("x").reads(ids(reads)).writes(ids(writes)).overwrites(small, large),
+            graph.add_operation(
+                Operation::new("x")
+                    .with_inputs(ids(reads))
+                    .with_outputs(ids(writes))
+                    .with_in_place(small, large),
             );
             let found = match graph.build() {
                 Err(GraphError::BadInPlace { reason, .. }) => Some(reason),
@@ -321,17 +324,17 @@ pub(super) mod tests {
     #[test]
     fn an_update_does_not_make_its_tensor() {
         let (mut graph, small, _) = two();
-        graph.operation(Operation::new("read").reads([small]));
-        graph.operation(Operation::new("update").reads([small]).writes([small]));
-        assert_eq!(graph.build().expect("valid").maker(small), None);
+        graph.add_operation(Operation::new("read").with_inputs([small]));
+        graph.add_operation(Operation::new("update").with_inputs([small]).with_outputs([small]));
+        assert_eq!(graph.build().expect("valid").maker_of(small), None);
     }
 
     #[test]
     fn two_operations_that_make_one_tensor_are_both_named() {
         let (mut graph, small, _) = two();
-        graph.operation(Operation::new("f").writes([small]));
-        graph.operation(Operation::new("update").reads([small]).writes([small]));
-        graph.operation(Operation::new("g").writes([small]));
+        graph.add_operation(Operation::new("f").with_outputs([small]));
+        graph.add_operation(Operation::new("update").with_inputs([small]).with_outputs([small]));
+        graph.add_operation(Operation::new("g").with_outputs([small]));
         let (first, second) = (OpId::from_index(0), OpId::from_index(2));
         assert_eq!(graph.build(), Err(GraphError::TwoWriters { tensor: small, first, second }));
     }
@@ -339,12 +342,12 @@ pub(super) mod tests {
     #[test]
     fn sizes_fit_64_bits_together() {
         let (mut graph, small, _) = two();
-        let huge = graph.tensor(Tensor::new("huge", Bytes::new(u64::MAX - 12)));
-        graph.operation(Operation::new("f").reads([small, huge]));
+        let huge = graph.add_tensor(Tensor::new("huge", Bytes::new(u64::MAX - 12)));
+        graph.add_operation(Operation::new("f").with_inputs([small, huge]));
         assert!(graph.clone().build().is_ok());
-        let op = graph.operation(Operation::new("g").with_workspace(Bytes::new(1)));
+        let op = graph.add_operation(Operation::new("g").with_workspace(Bytes::new(1)));
         assert_eq!(graph.clone().build(), Err(GraphError::WorkspaceOverflow { op }));
-        let tensor = graph.tensor(Tensor::new("more", Bytes::new(1)));
+        let tensor = graph.add_tensor(Tensor::new("more", Bytes::new(1)));
         assert_eq!(graph.build(), Err(GraphError::TotalOverflow { tensor }));
     }
 
@@ -353,17 +356,17 @@ pub(super) mod tests {
         let chain = |last_reads: usize| {
             let mut graph = Graph::builder();
             let ids: Vec<TensorId> =
-                (0..4).map(|index| graph.tensor(Tensor::new(index.to_string(), Bytes::new(1)))).collect();
-            graph.operation(Operation::new("c").reads([ids[2]]).writes([ids[3]]));
-            graph.operation(Operation::new("b").reads([ids[1]]).writes([ids[2]]));
-            graph.operation(Operation::new("free"));
-            graph.operation(Operation::new("a").reads([ids[last_reads]]).writes([ids[1]]));
+                (0..4).map(|index| graph.add_tensor(Tensor::new(index.to_string(), Bytes::new(1)))).collect();
+            graph.add_operation(Operation::new("c").with_inputs([ids[2]]).with_outputs([ids[3]]));
+            graph.add_operation(Operation::new("b").with_inputs([ids[1]]).with_outputs([ids[2]]));
+            graph.add_operation(Operation::new("free"));
+            graph.add_operation(Operation::new("a").with_inputs([ids[last_reads]]).with_outputs([ids[1]]));
             graph
         };
         let graph = chain(0).build_in_any_order().expect("valid");
         let kinds: Vec<&str> = graph.operations().iter().map(|operation| &*operation.op).collect();
         assert_eq!(kinds, ["free", "a", "b", "c"]);
-        assert_eq!(graph.maker(TensorId::from_index(3)), Some(OpId::from_index(3)));
+        assert_eq!(graph.maker_of(TensorId::from_index(3)), Some(OpId::from_index(3)));
         assert!(matches!(chain(0).build(), Err(GraphError::ReadBeforeWrite { .. })));
         let error = chain(3).build_in_any_order().expect_err("a cycle");
         assert_eq!(error, GraphError::Cycle { operations: [0, 3, 1].map(OpId::from_index).to_vec() });
@@ -374,14 +377,14 @@ pub(super) mod tests {
     fn an_alias_lies_inside_its_base() {
         let bad = |tensor: Tensor, reason: &str| {
             let (mut graph, ..) = two();
-            graph.tensor(tensor);
+            graph.add_tensor(tensor);
             match graph.build() {
                 Err(GraphError::BadAlias { reason: found, .. }) => assert_eq!(found, reason),
                 other => panic!("{other:?}"),
             }
         };
         let view = |bytes, base, offset| {
-            Tensor::new("view", Bytes::new(bytes)).within(TensorId::from_index(base), Bytes::new(offset))
+            Tensor::new("view", Bytes::new(bytes)).with_base(TensorId::from_index(base), Bytes::new(offset))
         };
         bad(view(5, 1, 4), "it extends beyond the end");
         bad(view(1, 7, 0), "there is no such tensor");
@@ -393,7 +396,7 @@ pub(super) mod tests {
     fn a_time_is_a_number() {
         let (mut graph, ..) = two();
         let op = Operation { seconds: Some(f64::NAN), ..Operation::new("x") };
-        graph.operation(op);
+        graph.add_operation(op);
         assert!(matches!(graph.build(), Err(GraphError::BadTime { .. })));
     }
 
@@ -405,14 +408,14 @@ pub(super) mod tests {
     fn an_update_keeps_its_turn_in_any_order() {
         let (mut graph, w, _) = two();
         let [gradient, late] =
-            ["gradient", "late"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(4))));
-        let view = graph.tensor(Tensor::new("view", Bytes::new(2)).within(w, Bytes::new(1)));
+            ["gradient", "late"].map(|name| graph.add_tensor(Tensor::new(name, Bytes::new(4))));
+        let view = graph.add_tensor(Tensor::new("view", Bytes::new(2)).with_base(w, Bytes::new(1)));
         // Before the update: it waits for the operation added last, and the update must wait for it.
-        graph.operation(Operation::new("read before").reads([w, late]).writes([gradient]));
-        graph.operation(Operation::new("update").reads([w]).writes([w]));
-        graph.operation(Operation::new("read after").reads([view]));
-        graph.operation(Operation::new("make w").writes([w]));
-        graph.operation(Operation::new("make late").writes([late]));
+        graph.add_operation(Operation::new("read before").with_inputs([w, late]).with_outputs([gradient]));
+        graph.add_operation(Operation::new("update").with_inputs([w]).with_outputs([w]));
+        graph.add_operation(Operation::new("read after").with_inputs([view]));
+        graph.add_operation(Operation::new("make w").with_outputs([w]));
+        graph.add_operation(Operation::new("make late").with_outputs([late]));
         let graph = graph.build_in_any_order().expect("valid");
         assert_eq!(kinds(&graph), ["make w", "make late", "read before", "update", "read after"]);
     }
@@ -420,9 +423,9 @@ pub(super) mod tests {
     #[test]
     fn an_update_whose_turn_contradicts_the_data_is_a_cycle() {
         let (mut graph, w, late) = two();
-        let reader = graph.operation(Operation::new("read").reads([w, late]));
-        let update = graph.operation(Operation::new("update").reads([w]).writes([w]));
-        let last = graph.operation(Operation::new("read").reads([w]).writes([late]));
+        let reader = graph.add_operation(Operation::new("read").with_inputs([w, late]));
+        let update = graph.add_operation(Operation::new("update").with_inputs([w]).with_outputs([w]));
+        let last = graph.add_operation(Operation::new("read").with_inputs([w]).with_outputs([late]));
         let error = GraphError::Cycle { operations: vec![reader, update, last] };
         assert_eq!(graph.build_in_any_order(), Err(error));
     }
@@ -430,15 +433,15 @@ pub(super) mod tests {
     #[test]
     fn a_chain_of_200_000_views_is_built_at_once() {
         let mut graph = Graph::builder();
-        let mut last = graph.tensor(Tensor::new("", Bytes::new(8)));
-        graph.operation(Operation::new("make").writes([last]));
+        let mut last = graph.add_tensor(Tensor::new("", Bytes::new(8)));
+        graph.add_operation(Operation::new("make").with_outputs([last]));
         for _ in 0..200_000 {
-            last = graph.tensor(Tensor::new("", Bytes::new(8)).within(last, Bytes::ZERO));
-            graph.operation(Operation::new("look").reads([last]));
+            last = graph.add_tensor(Tensor::new("", Bytes::new(8)).with_base(last, Bytes::ZERO));
+            graph.add_operation(Operation::new("look").with_inputs([last]));
         }
         let stopwatch = planlab_dsa::testing::Stopwatch::start();
         let graph = graph.build().expect("valid");
-        assert_eq!(graph.place(last).root, TensorId::from_index(0));
+        assert_eq!(graph.tensor_place(last).root, TensorId::from_index(0));
         assert_eq!(graph.storages()[0].users.len(), 200_001);
         // Walks along the chain from each view take minutes.
         stopwatch.assert_within(std::time::Duration::from_secs(20));
@@ -447,13 +450,13 @@ pub(super) mod tests {
     #[test]
     fn too_many_dependencies_are_an_error() {
         let (mut graph, _, large) = two();
-        let pieces =
-            [0, 4].map(|at| graph.tensor(Tensor::new("piece", Bytes::new(4)).within(large, Bytes::new(at))));
+        let pieces = [0, 4]
+            .map(|at| graph.add_tensor(Tensor::new("piece", Bytes::new(4)).with_base(large, Bytes::new(at))));
         for piece in pieces {
-            graph.operation(Operation::new("f").writes([piece]));
+            graph.add_operation(Operation::new("f").with_outputs([piece]));
         }
         for _ in 0..3 {
-            graph.operation(Operation::new("g").reads([large]));
+            graph.add_operation(Operation::new("g").with_inputs([large]));
         }
         let graph = graph.build().expect("valid");
         assert_eq!(data_pairs(&graph, 6).map(|pairs| pairs.len()), Some(6));

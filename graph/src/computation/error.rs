@@ -35,7 +35,7 @@ pub enum GraphError {
     )]
     OverlappingWriters { tensor: TensorId, other: TensorId, first: OpId, second: OpId },
     /// Operations that depend on each other in a circle, so that none can run first.
-    #[error("operations wait for each other in a cycle: {}", chain(operations))]
+    #[error("operations wait for each other in a cycle: {}", cycle_text(operations))]
     Cycle { operations: Vec<OpId> },
     /// A tensor that cannot lie in its base.
     #[error("tensor {tensor} cannot lie in tensor {base}: {reason}")]
@@ -52,7 +52,7 @@ pub enum GraphError {
 }
 
 /// The operations of a cycle; the first is repeated at the end.
-fn chain(operations: &[OpId]) -> String {
+fn cycle_text(operations: &[OpId]) -> String {
     let names: Vec<String> = operations.iter().chain(operations.first()).map(ToString::to_string).collect();
     names.join(" -> ")
 }

@@ -27,25 +27,25 @@ impl Neighbours {
         Self { first, all: pairs.into_iter().map(|(_, to)| to).collect() }
     }
 
-    pub(crate) fn of(&self, op: OpId) -> &[OpId] {
+    pub(crate) fn neighbours_of(&self, op: OpId) -> &[OpId] {
         &self.all[self.first[op.index()]..self.first[op.index() + 1]]
     }
 
-    pub(crate) fn count(&self) -> usize {
+    pub(crate) fn pair_count(&self) -> usize {
         self.first.len() - 1
     }
 
     /// The number of pairs that lead to each operation.
     pub(crate) fn in_degrees(&self) -> Vec<u32> {
-        let mut degrees = vec![0; self.count()];
+        let mut degrees = vec![0; self.pair_count()];
         self.all.iter().for_each(|to| degrees[to.index()] += 1);
         degrees
     }
 
     pub(crate) fn reversed(&self) -> Self {
-        let ids = (0..self.count()).map(OpId::from_index);
-        let pairs = ids.flat_map(|from| self.of(from).iter().map(move |&to| (to, from)));
-        Self::new(self.count(), pairs.collect())
+        let ids = (0..self.pair_count()).map(OpId::from_index);
+        let pairs = ids.flat_map(|from| self.neighbours_of(from).iter().map(move |&to| (to, from)));
+        Self::new(self.pair_count(), pairs.collect())
     }
 }
 
@@ -56,20 +56,20 @@ impl Neighbours {
 /// A cycle, if there is no such order: each operation is a neighbour of the one before it.
 pub(crate) fn topological_order(after: &Neighbours) -> Result<Vec<OpId>, Vec<OpId>> {
     let mut waiting = after.in_degrees();
-    let ids = || (0..after.count()).map(OpId::from_index);
+    let ids = || (0..after.pair_count()).map(OpId::from_index);
     let mut ready: BinaryHeap<Reverse<OpId>> =
         ids().filter(|op| waiting[op.index()] == 0).map(Reverse).collect();
-    let mut order = Vec::with_capacity(after.count());
+    let mut order = Vec::with_capacity(after.pair_count());
     while let Some(Reverse(op)) = ready.pop() {
         order.push(op);
-        for &next in after.of(op) {
+        for &next in after.neighbours_of(op) {
             waiting[next.index()] -= 1;
             if waiting[next.index()] == 0 {
                 ready.push(Reverse(next));
             }
         }
     }
-    if order.len() == after.count() { Ok(order) } else { Err(cycle(&after.reversed(), &waiting)) }
+    if order.len() == after.pair_count() { Ok(order) } else { Err(cycle(&after.reversed(), &waiting)) }
 }
 
 /// A cycle among the waiting operations, starting at its lowest operation.
@@ -81,7 +81,7 @@ fn cycle(before: &Neighbours, waiting: &[u32]) -> Vec<OpId> {
     while turn[at.index()].is_none() {
         turn[at.index()] = Some(path.len());
         path.push(at);
-        let next = before.of(at).iter().copied().find(|&op| is_waiting(op));
+        let next = before.neighbours_of(at).iter().copied().find(|&op| is_waiting(op));
         at = next.expect("it waits for another that waits");
     }
     let mut cycle = path.split_off(turn[at.index()].unwrap_or_default());

@@ -2,24 +2,24 @@
 
 use super::graph::Graph;
 use super::parts::{OpId, Operation, TensorId};
-use super::spans::{Span, union, without};
+use super::spans::{Span, subtract_spans, unite_spans};
 
 /// All pairs in which the second operation directly depends on the first through a tensor; `None` if listing them takes
 /// more than `limit` steps.
 pub(crate) fn data_pairs(graph: &Graph, limit: usize) -> Option<Vec<(OpId, OpId)>> {
     let mut pairs = Vec::new();
-    for (op, operation) in graph.order().into_iter().zip(graph.operations()) {
+    for (op, operation) in graph.operation_order().into_iter().zip(graph.operations()) {
         let mut sources: Vec<OpId> = Vec::new();
         for &tensor in &operation.reads {
-            sources.extend(graph.sources(tensor));
+            sources.extend(graph.source_operations(tensor));
             if pairs.len() + sources.len() > limit {
                 return None;
             }
         }
         enter(op, sources, &mut pairs);
     }
-    let updated = Updated::of(graph);
-    if updated.is_empty() { Some(pairs) } else { updated.pairs(graph, limit, pairs) }
+    let updated = Updated::from_graph(graph);
+    if updated.is_empty() { Some(pairs) } else { updated.add_update_pairs(graph, limit, pairs) }
 }
 
 fn enter(op: OpId, mut before: Vec<OpId>, pairs: &mut Vec<(OpId, OpId)>) {
@@ -31,9 +31,9 @@ fn enter(op: OpId, mut before: Vec<OpId>, pairs: &mut Vec<(OpId, OpId)>) {
 /// The spans that an operation updates, and those that it reads without or with an update.
 fn touched(graph: &Graph, operation: &Operation) -> [Vec<Span>; 2] {
     let spans = |tensors: &mut dyn Iterator<Item = TensorId>| {
-        union(tensors.map(|tensor| graph.span(tensor)).collect())
+        unite_spans(tensors.map(|tensor| graph.span(tensor)).collect())
     };
-    [spans(&mut operation.updates()), spans(&mut operation.reads.iter().copied())]
+    [spans(&mut operation.updated_tensors()), spans(&mut operation.reads.iter().copied())]
 }
 
 /// A piece of a storage that each update writes either completely or not at all.
@@ -49,7 +49,7 @@ struct Segment {
 struct Updated(Vec<Segment>);
 
 impl Updated {
-    fn of(graph: &Graph) -> Self {
+    fn from_graph(graph: &Graph) -> Self {
         let updates = graph.operations().iter().flat_map(|operation| {
             let is_any = !operation.writes.is_empty() && !operation.reads.is_empty();
             if is_any { touched(graph, operation)[0].clone() } else { Vec::new() }
@@ -59,10 +59,10 @@ impl Updated {
             updates.iter().flat_map(|span| [(span.root, span.start), (span.root, span.end)]).collect();
         cuts.sort_unstable();
         cuts.dedup();
-        let all = union(updates);
+        let all = unite_spans(updates);
         let between = cuts.windows(2).filter(|pair| pair[0].0 == pair[1].0);
         let spans = between.map(|pair| Span { root: pair[0].0, start: pair[0].1, end: pair[1].1 });
-        let is_updated = |span: &Span| without(*span, &all).is_empty();
+        let is_updated = |span: &Span| subtract_spans(*span, &all).is_empty();
         let segment = |span| Segment { span, last: None, readers: Vec::new() };
         Self(spans.filter(is_updated).map(segment).collect())
     }
@@ -71,7 +71,7 @@ impl Updated {
         self.0.is_empty()
     }
 
-    fn within(&mut self, span: Span) -> &mut [Segment] {
+    fn segments_within(&mut self, span: Span) -> &mut [Segment] {
         let key = |segment: &Segment| (segment.span.root, segment.span.start);
         let from = self
             .0
@@ -82,18 +82,18 @@ impl Updated {
 
     /// Adds the pairs of an update: with the operations that read its bytes since the last update, and with those that
     /// read or update them next.
-    fn pairs(
+    fn add_update_pairs(
         mut self,
         graph: &Graph,
         limit: usize,
         mut pairs: Vec<(OpId, OpId)>,
     ) -> Option<Vec<(OpId, OpId)>> {
         let mut looked = 0;
-        for (op, operation) in graph.order().into_iter().zip(graph.operations()) {
+        for (op, operation) in graph.operation_order().into_iter().zip(graph.operations()) {
             let [updates, reads] = touched(graph, operation);
             let mut before = Vec::new();
             for span in updates {
-                for segment in self.within(span) {
+                for segment in self.segments_within(span) {
                     looked += 1 + segment.readers.len();
                     if segment.readers.is_empty() {
                         before.extend(segment.last);
@@ -103,7 +103,9 @@ impl Updated {
                 }
             }
             for span in reads {
-                for segment in self.within(span).iter_mut().filter(|segment| segment.last != Some(op)) {
+                for segment in
+                    self.segments_within(span).iter_mut().filter(|segment| segment.last != Some(op))
+                {
                     looked += 1;
                     before.extend(segment.last);
                     segment.readers.push(op);

@@ -106,7 +106,7 @@ impl Tensor {
 
     /// Places the tensor in the storage of `base`, from byte `offset` of it. Default: a storage of its own.
     #[must_use]
-    pub const fn within(mut self, base: TensorId, offset: Bytes) -> Self {
+    pub const fn with_base(mut self, base: TensorId, offset: Bytes) -> Self {
         self.alias = Some(Alias { base, offset });
         self
     }
@@ -144,28 +144,28 @@ impl Operation {
 
     /// Sets the name. Default: none.
     #[must_use]
-    pub fn named(mut self, name: impl Into<String>) -> Self {
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.name = name.into();
         self
     }
 
     /// Adds inputs. Default: none.
     #[must_use]
-    pub fn reads(mut self, tensors: impl IntoIterator<Item = TensorId>) -> Self {
+    pub fn with_inputs(mut self, tensors: impl IntoIterator<Item = TensorId>) -> Self {
         self.reads.extend(tensors);
         self
     }
 
     /// Adds outputs. Default: none.
     #[must_use]
-    pub fn writes(mut self, tensors: impl IntoIterator<Item = TensorId>) -> Self {
+    pub fn with_outputs(mut self, tensors: impl IntoIterator<Item = TensorId>) -> Self {
         self.writes.extend(tensors);
         self
     }
 
     /// Permits `output` to take the place of `input`. Default: no permission.
     #[must_use]
-    pub fn overwrites(mut self, input: TensorId, output: TensorId) -> Self {
+    pub fn with_in_place(mut self, input: TensorId, output: TensorId) -> Self {
         self.in_place.push((input, output));
         self
     }
@@ -192,13 +192,13 @@ impl Operation {
     }
 
     /// The tensors that it writes but does not read.
-    pub fn makes(&self) -> impl Iterator<Item = TensorId> + '_ {
+    pub fn made_tensors(&self) -> impl Iterator<Item = TensorId> + '_ {
         let reads = self.sorted_reads();
         self.writes.iter().copied().filter(move |tensor| reads.binary_search(tensor).is_err())
     }
 
     /// The tensors that it both reads and writes, changing them in place.
-    pub fn updates(&self) -> impl Iterator<Item = TensorId> + '_ {
+    pub fn updated_tensors(&self) -> impl Iterator<Item = TensorId> + '_ {
         let reads = self.sorted_reads();
         self.writes.iter().copied().filter(move |tensor| reads.binary_search(tensor).is_ok())
     }

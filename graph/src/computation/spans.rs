@@ -17,7 +17,7 @@ impl Span {
 }
 
 /// The union of spans: sorted, without overlapping or adjacent ones.
-pub(crate) fn union(mut spans: Vec<Span>) -> Vec<Span> {
+pub(crate) fn unite_spans(mut spans: Vec<Span>) -> Vec<Span> {
     spans.sort_unstable();
     spans.dedup_by(|next, last| {
         let is_joined = next.root == last.root && next.start <= last.end;
@@ -28,7 +28,7 @@ pub(crate) fn union(mut spans: Vec<Span>) -> Vec<Span> {
 }
 
 /// The parts of a span outside a union of others.
-pub(crate) fn without(span: Span, others: &[Span]) -> Vec<Span> {
+pub(crate) fn subtract_spans(span: Span, others: &[Span]) -> Vec<Span> {
     let mut left = Vec::new();
     let mut start = span.start;
     let from = others.partition_point(|other| (other.root, other.end) <= (span.root, span.start));
@@ -55,15 +55,16 @@ mod tests {
 
     #[test]
     fn a_union_joins_what_touches() {
-        let joined = union(spans(&[(1, 4, 6), (0, 4, 9), (0, 0, 4), (0, 5, 7), (1, 0, 3), (0, 10, 11)]));
+        let joined =
+            unite_spans(spans(&[(1, 4, 6), (0, 4, 9), (0, 0, 4), (0, 5, 7), (1, 0, 3), (0, 10, 11)]));
         assert_eq!(joined, spans(&[(0, 0, 9), (0, 10, 11), (1, 0, 3), (1, 4, 6)]));
-        assert_eq!(union(Vec::new()), []);
+        assert_eq!(unite_spans(Vec::new()), []);
     }
 
     #[test]
     fn what_is_left_lies_between_the_others() {
         let others = spans(&[(0, 0, 20), (1, 2, 4), (1, 6, 7), (2, 0, 1)]);
-        let left = |start, end| without(spans(&[(1, start, end)])[0], &others);
+        let left = |start, end| subtract_spans(spans(&[(1, start, end)])[0], &others);
         assert_eq!(left(0, 9), spans(&[(1, 0, 2), (1, 4, 6), (1, 7, 9)]));
         assert_eq!(left(3, 6), spans(&[(1, 4, 6)]));
         assert_eq!(left(2, 4), []);

@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 use planlab_dsa::{Bytes, Step, printable_text};
 
-use crate::{Dependencies, Graph, OpId, OrderError, TensorId, lower};
+use crate::{Dependencies, Graph, OpId, OrderError, TensorId, lower_graph};
 
 /// The graph as text for `dot`, with the steps of `order`.
 ///
@@ -31,41 +31,41 @@ use crate::{Dependencies, Graph, OpId, OrderError, TensorId, lower};
 ///
 /// Like [`lower`].
 pub fn write_dot(graph: &Graph, order: &[OpId]) -> Result<String, OrderError> {
-    let instance = lower(graph, order)?.instance;
+    let instance = lower_graph(graph, order)?.instance;
     let (curve, peak) = (instance.load_curve(), instance.load().bytes);
     let mut out = String::from("digraph graph_ {\n  rankdir=TB;\n  node [shape=box, fontsize=10];\n");
     out.push_str("  edge [fontsize=8];\n");
     for (step, &op) in (0..).zip(order) {
-        let live = curve.at(Step::new(step));
-        operation(&mut out, graph, op, step, live, live == peak && peak > Bytes::ZERO);
+        let live = curve.load_at(Step::new(step));
+        write_operation(&mut out, graph, op, step, live, live == peak && peak > Bytes::ZERO);
     }
     let inputs = (0..graph.tensors().len()).map(TensorId::from_index);
     for id in inputs.filter(|&id| graph.is_input(id) && !graph.tensors()[id.index()].external) {
-        let _ = writeln!(out, "  t{id} [shape=ellipse, label={}];", quoted(&label(graph, id)));
+        let _ = writeln!(out, "  t{id} [shape=ellipse, label={}];", quote_text(&tensor_label(graph, id)));
     }
-    for op in graph.order() {
-        edges(&mut out, graph, op);
+    for op in graph.operation_order() {
+        write_edges(&mut out, graph, op);
     }
-    turns(&mut out, graph);
+    write_turns(&mut out, graph);
     out.push_str("}\n");
     Ok(out)
 }
 
-fn operation(out: &mut String, graph: &Graph, op: OpId, step: u32, live: Bytes, is_peak: bool) {
+fn write_operation(out: &mut String, graph: &Graph, op: OpId, step: u32, live: Bytes, is_peak: bool) {
     let operation = &graph.operations()[op.index()];
     let name = if operation.name.is_empty() { String::new() } else { format!(" {}", operation.name) };
-    let label = format!("{step}: {}{name}\n{} live", operation.op, size(live));
+    let label = format!("{step}: {}{name}\n{} live", operation.op, size_text(live));
     let fill = if is_peak { ", style=filled, fillcolor=orange" } else { "" };
-    let _ = writeln!(out, "  o{op} [label={}{fill}];", quoted(&label));
+    let _ = writeln!(out, "  o{op} [label={}{fill}];", quote_text(&label));
 }
 
 /// Writes an edge for each tensor that an operation reads.
-fn edges(out: &mut String, graph: &Graph, op: OpId) {
+fn write_edges(out: &mut String, graph: &Graph, op: OpId) {
     for &id in &graph.operations()[op.index()].reads {
         let is_external = graph.tensors()[id.index()].external;
         let style = if is_external { ", style=dashed" } else { "" };
-        let sources = graph.sources(id);
-        let label = quoted(&label(graph, id));
+        let sources = graph.source_operations(id);
+        let label = quote_text(&tensor_label(graph, id));
         if sources.is_empty() && !is_external {
             let _ = writeln!(out, "  t{id} -> o{op} [label={label}];");
         }
@@ -76,11 +76,11 @@ fn edges(out: &mut String, graph: &Graph, op: OpId) {
 }
 
 /// Writes an edge for each dependency that is not visible as a tensor.
-fn turns(out: &mut String, graph: &Graph) {
-    let dependencies = Dependencies::of(graph);
-    for op in graph.order() {
+fn write_turns(out: &mut String, graph: &Graph) {
+    let dependencies = Dependencies::from_tensors(graph);
+    for op in graph.operation_order() {
         let reads = &graph.operations()[op.index()].reads;
-        let mut makers: Vec<OpId> = reads.iter().flat_map(|&id| graph.sources(id)).collect();
+        let mut makers: Vec<OpId> = reads.iter().flat_map(|&id| graph.source_operations(id)).collect();
         makers.sort_unstable();
         for before in dependencies.before(op).iter().filter(|before| makers.binary_search(before).is_err()) {
             let _ = writeln!(out, "  o{before} -> o{op} [style=dotted];");
@@ -88,14 +88,14 @@ fn turns(out: &mut String, graph: &Graph) {
     }
 }
 
-fn label(graph: &Graph, id: TensorId) -> String {
+fn tensor_label(graph: &Graph, id: TensorId) -> String {
     let tensor = &graph.tensors()[id.index()];
     let name = if tensor.name.is_empty() { format!("#{id}") } else { tensor.name.clone() };
-    format!("{name}\n{}", size(tensor.bytes))
+    format!("{name}\n{}", size_text(tensor.bytes))
 }
 
 /// A size in the largest unit that gives at least 1.
-fn size(bytes: Bytes) -> String {
+fn size_text(bytes: Bytes) -> String {
     let bytes = bytes.get();
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let unit = units.into_iter().find(|&(shift, _)| bytes >> shift > 0);
@@ -109,7 +109,7 @@ fn size(bytes: Bytes) -> String {
 }
 
 /// A string with the quotes and escapes of Graphviz.
-fn quoted(text: &str) -> String {
+fn quote_text(text: &str) -> String {
     let escape = |c: char| match c {
         '"' => "\\\"".to_owned(),
         '\\' => "\\\\".to_owned(),
@@ -127,12 +127,12 @@ mod tests {
     #[test]
     fn a_graph_is_drawn_with_its_peak() {
         let mut graph = Graph::builder();
-        let w = graph.tensor(Tensor::new("w", Bytes::new(100)).as_external());
-        let x = graph.tensor(Tensor::new("x", Bytes::new(1536)));
-        let y = graph.tensor(Tensor::new("", Bytes::new(1)).as_output());
-        graph.operation(Operation::new("load").writes([x]));
-        graph.operation(Operation::new("conv").named("c\"1").reads([x, w]).writes([y]));
-        graph.operation(Operation::new("update").reads([w]).writes([w]));
+        let w = graph.add_tensor(Tensor::new("w", Bytes::new(100)).as_external());
+        let x = graph.add_tensor(Tensor::new("x", Bytes::new(1536)));
+        let y = graph.add_tensor(Tensor::new("", Bytes::new(1)).as_output());
+        graph.add_operation(Operation::new("load").with_outputs([x]));
+        graph.add_operation(Operation::new("conv").with_name("c\"1").with_inputs([x, w]).with_outputs([y]));
+        graph.add_operation(Operation::new("update").with_inputs([w]).with_outputs([w]));
         let graph = graph.build().expect("valid");
         let expected = r#"digraph graph_ {
   rankdir=TB;
@@ -145,17 +145,17 @@ mod tests {
   o1 -> o2 [style=dotted];
 }
 "#;
-        assert_eq!(write_dot(&graph, &graph.order()).expect("valid"), expected);
+        assert_eq!(write_dot(&graph, &graph.operation_order()).expect("valid"), expected);
     }
 
     #[test]
     fn a_name_cannot_turn_the_text_around() {
-        assert_eq!(quoted("a\u{202e}\"b\\\n"), r#""a\\u{202e}\"b\\\n""#);
+        assert_eq!(quote_text("a\u{202e}\"b\\\n"), r#""a\\u{202e}\"b\\\n""#);
     }
 
     #[test]
     fn sizes_have_units() {
-        let text = [0, 1023, 1024, (1 << 20) - 1, 5 << 30].map(|bytes| size(Bytes::new(bytes)));
+        let text = [0, 1023, 1024, (1 << 20) - 1, 5 << 30].map(|bytes| size_text(Bytes::new(bytes)));
         assert_eq!(text, ["0 B", "1023 B", "1.0 KiB", "1024.0 KiB", "5.0 GiB"]);
     }
 }

@@ -91,14 +91,15 @@ impl SchedulingProblem {
             }
             (None, None) => return Err(at(first, "the file names no machine".to_owned())),
         };
-        let mut draft = Draft::default();
+        let mut draft = NetDraft::default();
         let mut last = first;
         for (line, text) in lines {
             draft.read_line(line, text).map_err(|reason| at(line, reason))?;
             last = line;
         }
-        let problem =
-            draft.finish(&header, machine).map_err(|(line, reason)| at(line.unwrap_or(last), reason))?;
+        let problem = draft
+            .finish_problem(&header, machine)
+            .map_err(|(line, reason)| at(line.unwrap_or(last), reason))?;
         Ok(match capacity {
             Some(0) => return Err(at(first, "field `capacity` is 0".to_owned())),
             Some(bytes) => problem.with_capacity(Bytes::new(bytes)),
@@ -110,7 +111,7 @@ impl SchedulingProblem {
     /// of convolutions are left out: the times already reflect them.
     #[must_use]
     pub fn write_jsonl(&self) -> String {
-        write(&self.net, Some(self))
+        write_net(&self.net, Some(self))
     }
 }
 
@@ -118,11 +119,11 @@ impl TrainingNet {
     /// Writes the net alone, without a machine: its passes have work, from which any machine's roofline gives times.
     #[must_use]
     pub fn write_jsonl(&self) -> String {
-        write(self, None)
+        write_net(self, None)
     }
 }
 
-fn write(net: &TrainingNet, problem: Option<&SchedulingProblem>) -> String {
+fn write_net(net: &TrainingNet, problem: Option<&SchedulingProblem>) -> String {
     let mut text = to_line(&Header {
         planlab: KIND.to_owned(),
         version: 1,
@@ -133,7 +134,7 @@ fn write(net: &TrainingNet, problem: Option<&SchedulingProblem>) -> String {
         capacity: problem.map(|problem| problem.capacity.get()),
     });
     for ((map, content), index) in (0..).zip(net.maps()).zip(0_usize..) {
-        let add_seconds = problem.map(|problem| problem.times.accumulate()[index]);
+        let add_seconds = problem.map(|problem| problem.times.accumulate_times()[index]);
         text +=
             &to_line(&RawMap { map, name: content.name.clone(), bytes: content.bytes.get(), add_seconds });
     }
@@ -154,7 +155,7 @@ fn read_header(text: &str) -> Result<Header, String> {
 
 /// A net that is being read.
 #[derive(Default)]
-struct Draft {
+struct NetDraft {
     maps: Vec<FeatureMap>,
     functions: Vec<Function>,
     /// The line and the name of each function.
@@ -165,7 +166,7 @@ struct Draft {
     accumulate: Vec<Option<f64>>,
 }
 
-impl Draft {
+impl NetDraft {
     fn read_line(&mut self, line: u64, text: &str) -> Result<(), String> {
         let object: serde_json::Value =
             serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
@@ -185,7 +186,7 @@ impl Draft {
         if raw.bytes == 0 {
             return Err(format!("map `{}` has 0 bytes", raw.name));
         }
-        self.accumulate.push(time("add_seconds", raw.add_seconds)?);
+        self.accumulate.push(check_time("add_seconds", raw.add_seconds)?);
         self.maps.push(FeatureMap { name: raw.name, bytes: Bytes::new(raw.bytes) });
         Ok(())
     }
@@ -197,7 +198,7 @@ impl Draft {
         }
         let pass = |what: &str, work: Option<Work>, seconds: Option<f64>| {
             let field = format!("{what}_seconds");
-            match (work, time(&field, seconds)?) {
+            match (work, check_time(&field, seconds)?) {
                 (None, None) => {
                     Err(format!("function `{}` has no times: neither `{what}` nor `{field}`", raw.name))
                 }
@@ -223,18 +224,22 @@ impl Draft {
 
     /// The problem, with the machine's memory. On failure, the reason and the line of the function that causes it, if a
     /// single one does.
-    fn finish(self, header: &Header, machine: Machine) -> Result<SchedulingProblem, (Option<u64>, String)> {
+    fn finish_problem(
+        self,
+        header: &Header,
+        machine: Machine,
+    ) -> Result<SchedulingProblem, (Option<u64>, String)> {
         let net = TrainingNet::new(&header.name, header.batch, header.parameters, self.maps, self.functions);
         let net = net.map_err(|error| {
-            let line = self.lines.iter().find(|(_, name)| error.function() == Some(name));
+            let line = self.lines.iter().find(|(_, name)| error.faulty_function() == Some(name));
             (line.map(|(line, _)| *line), error.to_string())
         })?;
-        let roofline = machine.times(&net);
+        let roofline = machine.roofline_times(&net);
         let times = Times::new(
             &net,
-            measured(&self.forward, roofline.forward()),
-            measured(&self.backward, roofline.backward()),
-            measured(&self.accumulate, roofline.accumulate()),
+            fill_measured(&self.forward, roofline.forward()),
+            fill_measured(&self.backward, roofline.backward()),
+            fill_measured(&self.accumulate, roofline.accumulate_times()),
         );
         let times = times.map_err(|error| (None, error.to_string()))?;
         Ok(SchedulingProblem::new(net, machine).with_times(times))
@@ -242,11 +247,11 @@ impl Draft {
 }
 
 /// Measured seconds; the roofline's if not measured.
-fn measured(seconds: &[Option<f64>], roofline: &[f64]) -> Vec<f64> {
+fn fill_measured(seconds: &[Option<f64>], roofline: &[f64]) -> Vec<f64> {
     seconds.iter().zip(roofline).map(|(seconds, &roofline)| seconds.unwrap_or(roofline)).collect()
 }
 
-fn time(field: &str, seconds: Option<f64>) -> Result<Option<f64>, String> {
+fn check_time(field: &str, seconds: Option<f64>) -> Result<Option<f64>, String> {
     match seconds {
         Some(seconds) if !is_time(seconds) => Err(format!("field `{field}` is {seconds:?}, not a time")),
         seconds => Ok(seconds),
@@ -292,15 +297,15 @@ mod tests {
         let text = [HEADER, IMAGE, CONV, FIRST].join("\n");
         let problem = SchedulingProblem::read_jsonl("n.jsonl", &text, machine()).expect("good");
         assert_eq!(problem.net.functions()[0].forward.launches, 1);
-        assert_eq!((problem.times.backward(), problem.times.accumulate()[1]), (&[0.25][..], 0.5));
-        assert_eq!(problem.times.forward(), problem.machine.times(&problem.net).forward());
+        assert_eq!((problem.times.backward(), problem.times.accumulate_times()[1]), (&[0.25][..], 0.5));
+        assert_eq!(problem.times.forward(), problem.machine.roofline_times(&problem.net).forward());
         let problem = problem.with_capacity(Bytes::new(12_345));
         let again = SchedulingProblem::read_jsonl("x", &problem.write_jsonl(), None);
         assert_eq!(again.as_ref(), Ok(&problem));
         let alone = problem.net.write_jsonl();
         assert!(!alone.contains("machine") && !alone.contains("seconds"), "{alone}");
         let again = SchedulingProblem::read_jsonl("x", &alone, machine()).expect("good");
-        assert_eq!((&again.net, again.times), (&problem.net, again.machine.times(&problem.net)));
+        assert_eq!((&again.net, again.times), (&problem.net, again.machine.roofline_times(&problem.net)));
     }
 
     #[test]

@@ -85,7 +85,7 @@ enum Role {
 
 impl Role {
     /// The role of a kind of layer.
-    fn of(layer: &str) -> Option<Self> {
+    fn from_layer_kind(layer: &str) -> Option<Self> {
         let function = |kind, needs_input, needs_output| Self::Function { kind, needs_input, needs_output };
         Some(match layer {
             "Input" => Self::Input,
@@ -108,7 +108,7 @@ impl PipeDream {
     #[must_use]
     pub fn is_profile(text: &str) -> bool {
         text.lines().find(|line| !line.trim().is_empty()).is_some_and(|line| {
-            line.trim_start().split_once(" -- ").is_some_and(|(node_name, _)| node(node_name).is_ok())
+            line.trim_start().split_once(" -- ").is_some_and(|(node_name, _)| parse_node(node_name).is_ok())
         })
     }
 
@@ -127,10 +127,10 @@ impl PipeDream {
         let mut edges = Vec::new();
         for (line, content) in (1..).zip(text.lines()).filter(|(_, content)| !content.trim().is_empty()) {
             if content.starts_with('\t') {
-                edges.push((line, edge(content.trim()).map_err(at(line))?));
+                edges.push((line, parse_edge(content.trim()).map_err(at(line))?));
                 continue;
             }
-            let (number, layer) = layer(content.trim()).map_err(at(line))?;
+            let (number, layer) = parse_layer(content.trim()).map_err(at(line))?;
             if layers.insert(number, layer).is_some() {
                 return Err(at(line)(format!("node{number} is there already")));
             }
@@ -158,7 +158,7 @@ impl PipeDream {
     /// # Errors
     ///
     /// [`NetError`] if the layers do not form a net.
-    pub fn net(&self, name: &str, batch: u64) -> Result<TrainingNet, NetError> {
+    pub fn net_at_batch(&self, name: &str, batch: u64) -> Result<TrainingNet, NetError> {
         let mut maps = Vec::new();
         let mut functions = Vec::new();
         // For each layer, the map that represents it.
@@ -170,7 +170,7 @@ impl PipeDream {
                 Role::Number => None,
                 Role::Alias => inputs.first().copied(),
                 Role::Input | Role::Function { .. } => {
-                    let bytes = self.scaled(layer.activation, batch);
+                    let bytes = self.scale_bytes(layer.activation, batch);
                     maps.push(FeatureMap { name: layer.name.clone(), bytes });
                     Some(MapId::from_index(maps.len() - 1))
                 }
@@ -189,17 +189,17 @@ impl PipeDream {
         TrainingNet::new(name, batch, parameters, maps, functions)
     }
 
-    /// The times of [`PipeDream::net`] at a batch, proportional to the batch; those of sums come from the machine.
+    /// The times of [`PipeDream::net_at_batch`] at a batch, proportional to the batch; those of sums come from the machine.
     ///
     /// # Errors
     ///
     /// [`TimesError`] for a net that does not come from this profile.
-    pub fn times(&self, machine: &Machine, net: &TrainingNet) -> Result<Times, TimesError> {
+    pub fn times_at_batch(&self, machine: &Machine, net: &TrainingNet) -> Result<Times, TimesError> {
         let scale = net.batch() as f64 / self.batch as f64;
         let functions = || self.layers.iter().filter(|layer| matches!(layer.role, Role::Function { .. }));
         let forward = functions().map(|layer| layer.forward * scale).collect();
         let backward = functions().map(|layer| layer.backward * scale).collect();
-        Times::measured(machine, net, forward, backward)
+        Times::from_measured(machine, net, forward, backward)
     }
 
     /// One iteration at a batch with the measured times, in the machine's memory.
@@ -207,63 +207,63 @@ impl PipeDream {
     /// # Errors
     ///
     /// [`ProfileError`] if the layers do not form a net, or a time is not possible at that batch.
-    pub fn problem(
+    pub fn problem_at_batch(
         &self,
         name: &str,
         batch: u64,
         machine: Machine,
     ) -> Result<SchedulingProblem, ProfileError> {
-        let net = self.net(name, batch)?;
-        let times = self.times(&machine, &net)?;
+        let net = self.net_at_batch(name, batch)?;
+        let times = self.times_at_batch(&machine, &net)?;
         Ok(SchedulingProblem::new(net, machine).with_times(times))
     }
 
-    fn scaled(&self, bytes: u64, batch: u64) -> Bytes {
+    fn scale_bytes(&self, bytes: u64, batch: u64) -> Bytes {
         let scaled = u128::from(bytes) * u128::from(batch) / u128::from(self.batch);
         Bytes::new(u64::try_from(scaled).unwrap_or(u64::MAX))
     }
 }
 
-fn node(text: &str) -> Result<u32, String> {
+fn parse_node(text: &str) -> Result<u32, String> {
     let number = text.trim().strip_prefix("node").and_then(|number| number.parse().ok());
     number.ok_or_else(|| format!("`{}` is no node", text.trim()))
 }
 
-fn edge(content: &str) -> Result<(u32, u32), String> {
+fn parse_edge(content: &str) -> Result<(u32, u32), String> {
     let (from, to) = content.split_once(" -- ").ok_or("an edge is `node1 -- node2`")?;
-    Ok((node(from)?, node(to)?))
+    Ok((parse_node(from)?, parse_node(to)?))
 }
 
-fn layer(content: &str) -> Result<(u32, Layer), String> {
+fn parse_layer(content: &str) -> Result<(u32, Layer), String> {
     let mut parts = content.splitn(2, " -- ");
-    let number = node(parts.next().unwrap_or_default())?;
+    let number = parse_node(parts.next().unwrap_or_default())?;
     let rest = parts.next().unwrap_or_default();
     let (what, figures) = rest.rsplit_once(" -- ").ok_or("a layer is `node1 -- what -- figures`")?;
     let kind = what.split_once('(').map_or(what, |(kind, _)| kind).trim();
-    let role = Role::of(kind).ok_or_else(|| format!("a layer of unknown kind `{kind}`"))?;
+    let role = Role::from_layer_kind(kind).ok_or_else(|| format!("a layer of unknown kind `{kind}`"))?;
     let [forward, backward, activation, parameters] =
         ["forward_compute_time", "backward_compute_time", "activation_size", "parameter_size"]
-            .map(|name| figure(figures, name));
+            .map(|name| parse_figure(figures, name));
     let layer = Layer {
         name: format!("node{number} {kind}"),
         role,
         forward: forward? / 1e3,
         backward: backward? / 1e3,
-        activation: whole(activation?, "activation_size")?,
-        parameters: whole(parameters?, "parameter_size")?,
+        activation: whole_number(activation?, "activation_size")?,
+        parameters: whole_number(parameters?, "parameter_size")?,
         inputs: Vec::new(),
     };
     Ok((number, layer))
 }
 
-fn figure(figures: &str, name: &str) -> Result<f64, String> {
+fn parse_figure(figures: &str, name: &str) -> Result<f64, String> {
     let given = figures.split(", ").find_map(|figure| figure.trim().strip_prefix(name)?.strip_prefix('='));
     let given = given.ok_or_else(|| format!("no `{name}`"))?;
     let number = given.parse::<f64>().ok().filter(|number| number.is_finite() && *number >= 0.0);
     number.ok_or_else(|| format!("`{name}` is `{given}`, not a number 0 or above"))
 }
 
-fn whole(number: f64, name: &str) -> Result<u64, String> {
+fn whole_number(number: f64, name: &str) -> Result<u64, String> {
     if number.fract() != 0.0 || number > EXACT as f64 {
         return Err(format!("`{name}` is {number}, not a number of bytes"));
     }
@@ -294,14 +294,14 @@ node6 -- Linear(in_features=2, out_features=1) -- forward_compute_time=1.000, ba
     fn a_profile_becomes_a_net_with_times() {
         let machine = Machine::built_in("x86-pcie3").expect("built in");
         let profile = PipeDream::read("p.txt", GOOD, 4).expect("good");
-        let problem = profile.problem("small", 8, machine).expect("a net");
+        let problem = profile.problem_at_batch("small", 8, machine).expect("a net");
         let net = &problem.net;
         let names: Vec<_> = net.maps().iter().map(|map| (&map.name[..], map.bytes.get())).collect();
         let expected =
             [("node1 Input", 80), ("node2 Conv2d", 1600), ("node3 ReLU", 1600), ("node6 Linear", 16)];
         assert_eq!(names, expected);
         assert_eq!(net.parameters(), 32);
-        let needs: Vec<_> = net.retained().map(MapId::index).collect();
+        let needs: Vec<_> = net.retained_maps().map(MapId::index).collect();
         assert_eq!(needs, [0, 2], "the image, and the ReLU's output, which the linear layer reads too");
         assert_eq!(problem.times.forward(), [8e-3, 4e-3, 2e-3]);
         assert_eq!(problem.times.backward(), [1e-2, 6e-3, 2e-3]);
@@ -337,7 +337,7 @@ node6 -- Linear(in_features=2, out_features=1) -- forward_compute_time=1.000, ba
     fn batch_past_all_memory_is_refused() {
         let problem = |text: &str, batch| {
             let machine = Machine::built_in("x86-pcie3").expect("built in");
-            PipeDream::read("p.txt", text, 1).expect("good").problem("small", batch, machine)
+            PipeDream::read("p.txt", text, 1).expect("good").problem_at_batch("small", batch, machine)
         };
         let refusal = |text, batch| problem(text, batch).expect_err("refused").to_string();
         let most = (1 << 53) / 1648;

@@ -119,7 +119,7 @@ impl Schedule {
             _ => return Err(format!("buffer {} has to have either `map` or `gradient`", raw.buffer)),
         };
         let RawBuffer { version, bytes, offset, .. } = raw;
-        if offset.is_some_and(|offset| offset.end(bytes).is_none()) {
+        if offset.is_some_and(|offset| offset.end_of(bytes).is_none()) {
             return Err(format!("buffer {} ends past 2^64 bytes", raw.buffer));
         }
         self.buffers.push(ScheduledBuffer { content, version, bytes, offset });
@@ -259,8 +259,8 @@ mod tests {
     fn what_is_written_is_read_again() {
         let text = [HEADER, IMAGE, GRADIENT, EVENT, COPY].map(|line| format!("{line}\n")).concat();
         let schedule = Schedule::read_jsonl("s.jsonl", &text).expect("good");
-        assert_eq!(schedule.of(Engine::Compute)[0].after, [0, 1, 0]);
-        assert_eq!(schedule.of(Engine::In)[0].task, Task::CopyIn(MapId::from_index(0)));
+        assert_eq!(schedule.events_of(Engine::Compute)[0].after, [0, 1, 0]);
+        assert_eq!(schedule.events_of(Engine::In)[0].task, Task::CopyIn(MapId::from_index(0)));
         assert_eq!(schedule.write_jsonl(), text);
         assert_eq!(Schedule::read_jsonl("x", &schedule.write_jsonl()).as_ref(), Ok(&schedule));
     }

@@ -24,7 +24,7 @@ use crate::OpId;
 /// let f = graph.operation(Operation::new("f").writes([x]));
 /// let g = graph.operation(Operation::new("g").reads([x]).writes([y]));
 /// let other = graph.operation(Operation::new("other"));
-/// let ancestors = Ancestors::of(&Dependencies::of(&graph.build()?), Ancestors::MEMORY)?;
+/// let ancestors = Ancestors::from_dependencies(&Dependencies::from_tensors(&graph.build()?), Ancestors::MEMORY)?;
 /// assert!(ancestors.precedes(f, g));
 /// assert!(!ancestors.precedes(f, other) && !ancestors.precedes(other, f));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -48,10 +48,10 @@ impl Ancestors {
     /// # Errors
     ///
     /// If it takes more bytes; nothing is allocated then.
-    pub fn of(dependencies: &Dependencies, limit: Bytes) -> Result<Self, TooManyOperations> {
+    pub fn from_dependencies(dependencies: &Dependencies, limit: Bytes) -> Result<Self, TooManyOperations> {
         let number = |op: &OpId| op.index();
         let before = |op| dependencies.before(OpId::from_index(op)).iter().map(number);
-        Self::of_rows(dependencies.operations(), before, limit)
+        Self::of_rows(dependencies.operation_count(), before, limit)
     }
 
     /// The relation of `count` operations, in at most `limit` bytes; `before` lists the numbers of the operations
@@ -112,11 +112,12 @@ impl Ancestors {
     /// O(list * operations / 64), and O(list^2) for short lists.
     pub(crate) fn first_of(&self, list: &[OpId]) -> Vec<OpId> {
         if list.len() <= SHORT {
-            return extremes(list, |one, other| self.precedes(other, one));
+            return find_extremes(list, |one, other| self.precedes(other, one));
         }
         let mut members = vec![0_u64; self.words];
         list.iter().for_each(|op| members[op.index() / 64] |= 1 << (op.index() % 64));
-        let is_first = |op: &&OpId| self.row(**op).iter().zip(&members).all(|(row, all)| row & all == 0);
+        let is_first =
+            |op: &&OpId| self.ancestor_row(**op).iter().zip(&members).all(|(row, all)| row & all == 0);
         list.iter().filter(is_first).copied().collect()
     }
 
@@ -127,30 +128,30 @@ impl Ancestors {
     /// As [`Ancestors::first_of`].
     pub(crate) fn last_of(&self, list: &[OpId]) -> Vec<OpId> {
         if list.len() <= SHORT {
-            return extremes(list, |one, other| self.precedes(one, other));
+            return find_extremes(list, |one, other| self.precedes(one, other));
         }
         let mut preceding = vec![0_u64; self.words];
         for op in list {
-            preceding.iter_mut().zip(self.row(*op)).for_each(|(all, row)| *all |= row);
+            preceding.iter_mut().zip(self.ancestor_row(*op)).for_each(|(all, row)| *all |= row);
         }
         let is_last = |op: &&OpId| preceding[op.index() / 64] >> (op.index() % 64) & 1 == 0;
         list.iter().filter(is_last).copied().collect()
     }
 
     /// The number of operations.
-    pub(crate) fn operations(&self) -> usize {
+    pub(crate) fn operation_count(&self) -> usize {
         self.rows.len() / self.words.max(1)
     }
 
     /// The operations that precede one, a bit each.
-    pub(crate) fn row(&self, op: OpId) -> &[u64] {
+    pub(crate) fn ancestor_row(&self, op: OpId) -> &[u64] {
         &self.rows[op.index() * self.words..][..self.words]
     }
 
     /// The number of operations that precede one in every legal order.
     #[must_use]
-    pub fn count(&self, op: OpId) -> u32 {
-        self.row(op).iter().map(|word| word.count_ones()).sum()
+    pub fn count_ancestors(&self, op: OpId) -> u32 {
+        self.ancestor_row(op).iter().map(|word| word.count_ones()).sum()
     }
 }
 
@@ -158,7 +159,7 @@ impl Ancestors {
 const SHORT: usize = 16;
 
 /// The operations with no other operation beyond them.
-fn extremes(list: &[OpId], is_beyond: impl Fn(OpId, OpId) -> bool) -> Vec<OpId> {
+fn find_extremes(list: &[OpId], is_beyond: impl Fn(OpId, OpId) -> bool) -> Vec<OpId> {
     let is_extreme = |&op: &OpId| !list.iter().any(|&other| is_beyond(op, other));
     list.iter().copied().filter(is_extreme).collect()
 }
@@ -181,8 +182,8 @@ mod tests {
             let ancestors = Ancestors::of_rows(150, before, Ancestors::MEMORY).expect("small");
             let list: Vec<OpId> = (0..150).filter(|_| rng.random_bool(0.3)).map(OpId::from_index).collect();
             assert!(list.len() > SHORT);
-            let first = extremes(&list, |one, other| ancestors.precedes(other, one));
-            let last = extremes(&list, |one, other| ancestors.precedes(one, other));
+            let first = find_extremes(&list, |one, other| ancestors.precedes(other, one));
+            let last = find_extremes(&list, |one, other| ancestors.precedes(one, other));
             assert_eq!((ancestors.first_of(&list), ancestors.last_of(&list)), (first, last));
         }
     }
@@ -214,18 +215,22 @@ mod tests {
         for (a, b) in ids().flat_map(|a| ids().map(move |b| (a, b))) {
             assert_eq!(ancestors.precedes(a, b), reaches(a.index(), b.index()), "{a} {b}");
         }
-        assert_eq!(ancestors.count(OpId::from_index(103)), 103);
+        assert_eq!(ancestors.count_ancestors(OpId::from_index(103)), 103);
         assert_eq!(Ancestors::bytes_for(104), 104 * 2 * 8);
     }
 
     #[test]
     fn a_relation_beyond_the_limit_is_an_error_that_names_operations_and_bytes() {
         let mut graph = crate::Graph::builder();
-        (0..200_000).for_each(|_| _ = graph.operation(crate::Operation::new("f")));
+        (0..200_000).for_each(|_| _ = graph.add_operation(crate::Operation::new("f")));
         let graph = graph.build().expect("valid");
-        let dependencies = Dependencies::of(&graph);
-        let error =
-            crate::lower_for_all_orders(&graph, &graph.order(), &dependencies, crate::Safety::Widened);
+        let dependencies = Dependencies::from_tensors(&graph);
+        let error = crate::lower_for_all_orders(
+            &graph,
+            &graph.operation_order(),
+            &dependencies,
+            crate::Safety::Widened,
+        );
         assert_eq!(
             error.expect_err("5 GB").to_string(),
             "the ancestor relation of 200000 operations takes 5000000000 bytes, more than the limit of 4294967296"

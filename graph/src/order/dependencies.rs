@@ -23,7 +23,7 @@ use crate::{Graph, OpId};
 /// let f = graph.operation(Operation::new("f").writes([x]));
 /// let g = graph.operation(Operation::new("g").writes([y]));
 /// let h = graph.operation(Operation::new("h").reads([x, y]));
-/// let dependencies = Dependencies::of(&graph.build()?);
+/// let dependencies = Dependencies::from_tensors(&graph.build()?);
 /// assert_eq!(dependencies.before(h), [f, g]);
 /// assert!(dependencies.check(&[g, f, h]).is_ok());
 /// assert!(dependencies.check(&[g, h, f]).is_err());
@@ -47,7 +47,7 @@ impl Dependencies {
     /// O((reads + writes + pairs) log). A piece of a storage that is updated separately counts once for each operation
     /// that uses it. [`GraphError::TooManyDependencies`](crate::GraphError) limits both.
     #[must_use]
-    pub fn of(graph: &Graph) -> Self {
+    pub fn from_tensors(graph: &Graph) -> Self {
         Self::from_pairs(graph.operations().len(), all_pairs(graph))
     }
 
@@ -56,7 +56,7 @@ impl Dependencies {
     pub fn with_streams(graph: &Graph) -> Self {
         let mut pairs = all_pairs(graph);
         let mut last = FxHashMap::default();
-        for (op, operation) in graph.order().into_iter().zip(graph.operations()) {
+        for (op, operation) in graph.operation_order().into_iter().zip(graph.operations()) {
             pairs.extend(last.insert(operation.stream, op).map(|before| (before, op)));
         }
         Self::from_pairs(graph.operations().len(), pairs)
@@ -69,25 +69,25 @@ impl Dependencies {
 
     /// The number of operations.
     #[must_use]
-    pub fn operations(&self) -> usize {
-        self.after.count()
+    pub fn operation_count(&self) -> usize {
+        self.after.pair_count()
     }
 
     /// The operations that one directly depends on, ascending.
     #[must_use]
     pub fn before(&self, op: OpId) -> &[OpId] {
-        self.before.of(op)
+        self.before.neighbours_of(op)
     }
 
     /// The operations that directly depend on one, ascending.
     #[must_use]
     pub fn after(&self, op: OpId) -> &[OpId] {
-        self.after.of(op)
+        self.after.neighbours_of(op)
     }
 
     /// The number of operations that each one directly depends on.
     #[must_use]
-    pub fn waiting(&self) -> Vec<u32> {
+    pub fn dependency_counts(&self) -> Vec<u32> {
         self.after.in_degrees()
     }
 
@@ -102,8 +102,8 @@ impl Dependencies {
     /// # Errors
     ///
     /// [`OrderError::NotAPermutation`] and [`OrderError::TooEarly`].
-    pub fn check(&self, order: &[OpId]) -> Result<(), OrderError> {
-        let steps = positions(self.operations(), order)?;
+    pub fn check_order(&self, order: &[OpId]) -> Result<(), OrderError> {
+        let steps = positions(self.operation_count(), order)?;
         for &op in order {
             let late = self.before(op).iter().find(|before| steps[before.index()] > steps[op.index()]);
             if let Some(&before) = late {
@@ -132,10 +132,10 @@ impl Dependencies {
     ///
     /// If `draw` returns no number below that of the ready ones.
     pub fn order_by(&self, mut draw: impl FnMut(usize) -> usize) -> Vec<OpId> {
-        let mut waiting = self.waiting();
-        let ids = (0..self.operations()).map(OpId::from_index);
+        let mut waiting = self.dependency_counts();
+        let ids = (0..self.operation_count()).map(OpId::from_index);
         let mut ready: Vec<OpId> = ids.filter(|op| waiting[op.index()] == 0).collect();
-        let mut order = Vec::with_capacity(self.operations());
+        let mut order = Vec::with_capacity(self.operation_count());
         while !ready.is_empty() {
             let op = ready.swap_remove(draw(ready.len()));
             order.push(op);
@@ -187,13 +187,13 @@ mod tests {
     fn diamond() -> Graph {
         let mut graph = Graph::builder();
         let [x, a, b, c, d] =
-            ["x", "a", "b", "c", "d"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(1))));
-        graph.operation(Operation::new("0").writes([x]));
-        graph.operation(Operation::new("1").reads([x]).writes([a]));
-        graph.operation(Operation::new("2").reads([a]).writes([b]).on_stream(Stream::new(1)));
-        graph.operation(Operation::new("3").reads([x]).writes([c]));
-        graph.operation(Operation::new("4").reads([c]).writes([d]).on_stream(Stream::new(1)));
-        graph.operation(Operation::new("5").reads([b, d]));
+            ["x", "a", "b", "c", "d"].map(|name| graph.add_tensor(Tensor::new(name, Bytes::new(1))));
+        graph.add_operation(Operation::new("0").with_outputs([x]));
+        graph.add_operation(Operation::new("1").with_inputs([x]).with_outputs([a]));
+        graph.add_operation(Operation::new("2").with_inputs([a]).with_outputs([b]).on_stream(Stream::new(1)));
+        graph.add_operation(Operation::new("3").with_inputs([x]).with_outputs([c]));
+        graph.add_operation(Operation::new("4").with_inputs([c]).with_outputs([d]).on_stream(Stream::new(1)));
+        graph.add_operation(Operation::new("5").with_inputs([b, d]));
         graph.build().expect("valid")
     }
 
@@ -201,12 +201,13 @@ mod tests {
     fn random_orders_are_legal_and_reach_every_order() {
         let graph = diamond();
         let mut rng = ChaCha8Rng::seed_from_u64(7);
-        for (dependencies, orders) in [(Dependencies::of(&graph), 6), (Dependencies::with_streams(&graph), 2)]
+        for (dependencies, orders) in
+            [(Dependencies::from_tensors(&graph), 6), (Dependencies::with_streams(&graph), 2)]
         {
             let mut seen = std::collections::BTreeSet::new();
             for _ in 0..200 {
                 let order = dependencies.random_order(&mut rng);
-                assert_eq!(dependencies.check(&order), Ok(()));
+                assert_eq!(dependencies.check_order(&order), Ok(()));
                 seen.insert(order);
             }
             assert_eq!(seen.len(), orders);
@@ -215,26 +216,29 @@ mod tests {
 
     #[test]
     fn an_illegal_order_is_refused_with_the_pair() {
-        let dependencies = Dependencies::of(&diamond());
+        let dependencies = Dependencies::from_tensors(&diamond());
         let (op, before) = (OpId::from_index(4), OpId::from_index(3));
-        assert_eq!(dependencies.check(&ids(&[0, 1, 2, 4, 3, 5])), Err(OrderError::TooEarly { op, before }));
-        assert!(matches!(dependencies.check(&ids(&[0, 1])), Err(OrderError::NotAPermutation { .. })));
+        assert_eq!(
+            dependencies.check_order(&ids(&[0, 1, 2, 4, 3, 5])),
+            Err(OrderError::TooEarly { op, before })
+        );
+        assert!(matches!(dependencies.check_order(&ids(&[0, 1])), Err(OrderError::NotAPermutation { .. })));
     }
 
     #[test]
     fn an_update_comes_after_the_readers_before_it_and_before_those_after_it() {
         let mut graph = Graph::builder();
-        let [w, g] = ["w", "g"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(8))));
-        let half = graph.tensor(Tensor::new("half", Bytes::new(4)).within(w, Bytes::new(4)));
-        let other = graph.tensor(Tensor::new("other", Bytes::new(4)).within(w, Bytes::ZERO));
-        graph.operation(Operation::new("read").reads([w]));
-        graph.operation(Operation::new("read").reads([other]));
-        graph.operation(Operation::new("make").writes([g]));
-        graph.operation(Operation::new("update").reads([half, g]).writes([half]));
-        graph.operation(Operation::new("update").reads([half]).writes([half]));
-        graph.operation(Operation::new("read").reads([w]));
-        graph.operation(Operation::new("read").reads([other]));
-        let dependencies = Dependencies::of(&graph.build().expect("valid"));
+        let [w, g] = ["w", "g"].map(|name| graph.add_tensor(Tensor::new(name, Bytes::new(8))));
+        let half = graph.add_tensor(Tensor::new("half", Bytes::new(4)).with_base(w, Bytes::new(4)));
+        let other = graph.add_tensor(Tensor::new("other", Bytes::new(4)).with_base(w, Bytes::ZERO));
+        graph.add_operation(Operation::new("read").with_inputs([w]));
+        graph.add_operation(Operation::new("read").with_inputs([other]));
+        graph.add_operation(Operation::new("make").with_outputs([g]));
+        graph.add_operation(Operation::new("update").with_inputs([half, g]).with_outputs([half]));
+        graph.add_operation(Operation::new("update").with_inputs([half]).with_outputs([half]));
+        graph.add_operation(Operation::new("read").with_inputs([w]));
+        graph.add_operation(Operation::new("read").with_inputs([other]));
+        let dependencies = Dependencies::from_tensors(&graph.build().expect("valid"));
         let before: Vec<Vec<OpId>> =
             (0..7).map(|op| dependencies.before(OpId::from_index(op)).to_vec()).collect();
         assert_eq!(before, [&[][..], &[], &[], &[0, 2], &[3], &[4], &[]].map(ids));

@@ -57,16 +57,16 @@ pub(crate) struct Parts {
 ///
 /// # Errors
 ///
-/// Like [`lower`].
+/// Like [`lower_graph`].
 ///
 /// # Complexity
 ///
-/// Like [`lower`].
-pub fn liveness(graph: &Graph, order: &[OpId]) -> Result<(Instance, Labels), OrderError> {
-    lower(graph, order).map(|lowered| (lowered.instance, lowered.labels))
+/// Like [`lower_graph`].
+pub fn placement_problem(graph: &Graph, order: &[OpId]) -> Result<(Instance, Labels), OrderError> {
+    lower_graph(graph, order).map(|lowered| (lowered.instance, lowered.labels))
 }
 
-/// Like [`liveness`], but also returns the origin of each buffer.
+/// Like [`placement_problem`], but also returns the origin of each buffer.
 ///
 /// # Errors
 ///
@@ -76,25 +76,26 @@ pub fn liveness(graph: &Graph, order: &[OpId]) -> Result<(Instance, Labels), Ord
 /// # Complexity
 ///
 /// O(tensors + operations + (reads + writes) log); if the order differs from the graph's, also that of
-/// [`Dependencies::of`].
-pub fn lower(graph: &Graph, order: &[OpId]) -> Result<Lowered, OrderError> {
+/// [`Dependencies::from_tensors`].
+pub fn lower_graph(graph: &Graph, order: &[OpId]) -> Result<Lowered, OrderError> {
     let steps = positions(graph.operations().len(), order)?;
     // The graph's own order is always legal.
     if !order.is_sorted() {
         check_dependencies(graph, &steps)?;
-        Dependencies::of(graph).check(order)?;
+        Dependencies::from_tensors(graph).check_order(order)?;
     }
     let storages = graph.storages();
     let mut lowering = Lowering::default();
     for storage in &storages {
-        lowering.storage(graph, storage, &steps);
+        lowering.lower_storage(graph, storage, &steps);
     }
     let mut workspace_of = vec![None; order.len()];
     for &op in order {
-        workspace_of[op.index()] = lowering.workspace(&graph.operations()[op.index()], steps[op.index()]);
+        workspace_of[op.index()] =
+            lowering.lower_workspace(&graph.operations()[op.index()], steps[op.index()]);
     }
     let buffer_of = buffers_of(graph, &storages);
-    let permissions = lowering.permissions(graph, &storages, &buffer_of, &steps);
+    let permissions = lowering.in_place_pairs(graph, &storages, &buffer_of, &steps);
     let instance = Instance::builder().buffers(lowering.buffers).in_place(permissions).build()?;
     let labels = Labels { buffers: lowering.labels, metadata: Vec::new() };
     Ok(Lowered { instance, labels, storages, buffer_of, workspace_of })
@@ -104,7 +105,7 @@ fn check_dependencies(graph: &Graph, steps: &[u32]) -> Result<(), OrderError> {
     for (index, operation) in graph.operations().iter().enumerate() {
         for &tensor in &operation.reads {
             let late = |maker: &OpId| steps[maker.index()] >= steps[index];
-            if let Some(maker) = graph.sources(tensor).into_iter().find(late) {
+            if let Some(maker) = graph.source_operations(tensor).into_iter().find(late) {
                 return Err(OrderError::Dependency { op: OpId::from_index(index), maker, tensor });
             }
         }
@@ -130,39 +131,39 @@ struct Lowering {
 }
 
 impl Lowering {
-    fn push(&mut self, bytes: Bytes, (start, end): (u32, u32), label: Label) -> BufferId {
+    fn append_buffer(&mut self, bytes: Bytes, (start, end): (u32, u32), label: Label) -> BufferId {
         let live = LiveRange::new(start, end).expect("a use takes a step");
         self.buffers.push(Buffer::new(bytes, live));
         self.labels.push(label);
         BufferId::from_index(self.buffers.len() - 1)
     }
 
-    fn storage(&mut self, graph: &Graph, storage: &Storage, steps: &[u32]) {
+    fn lower_storage(&mut self, graph: &Graph, storage: &Storage, steps: &[u32]) {
         let id = storage.root;
         let at = storage.users.iter().map(|op| steps[op.index()]);
         let first = at.clone().min().filter(|_| !storage.from_start).unwrap_or(0);
         let last = at.max().filter(|_| !storage.to_end);
         let end = last.map_or_else(|| u32::try_from(steps.len()).unwrap_or(u32::MAX), |last| last + 1);
         let tensor = &graph.tensors()[id.index()];
-        let maker = graph.sources(id).into_iter().min_by_key(|op| steps[op.index()]);
+        let maker = graph.source_operations(id).into_iter().min_by_key(|op| steps[op.index()]);
         let op = maker.map(|op| graph.operations()[op.index()].op.clone().into_owned());
         let name = if tensor.name.is_empty() { id.to_string() } else { tensor.name.clone() };
         let category = tensor.category.clone().map(std::borrow::Cow::into_owned);
-        self.push(storage.bytes, (first, end), Label { name, category, op, ..Label::default() });
+        self.append_buffer(storage.bytes, (first, end), Label { name, category, op, ..Label::default() });
     }
 
-    fn workspace(&mut self, operation: &Operation, step: u32) -> Option<BufferId> {
+    fn lower_workspace(&mut self, operation: &Operation, step: u32) -> Option<BufferId> {
         if operation.workspace == Bytes::ZERO {
             return None;
         }
         let name = format!("workspace@{step}");
         let op = Some(operation.op.clone().into_owned());
         let label = Label { name, category: Some("workspace".to_owned()), op, ..Label::default() };
-        Some(self.push(operation.workspace, (step, step + 1), label))
+        Some(self.append_buffer(operation.workspace, (step, step + 1), label))
     }
 
     /// The in-place pairs of all operations that are the last use of the input.
-    fn permissions(
+    fn in_place_pairs(
         &self,
         graph: &Graph,
         storages: &[Storage],
@@ -170,7 +171,7 @@ impl Lowering {
         steps: &[u32],
     ) -> Vec<InPlace> {
         let mut permissions = Vec::new();
-        for (op, &step) in graph.order().into_iter().zip(steps) {
+        for (op, &step) in graph.operation_order().into_iter().zip(steps) {
             for (input, output) in in_place_buffers(graph, op, buffer_of) {
                 let live = |id: BufferId| self.buffers[id.index()].live;
                 let is_last = live(input).end().get() == step + 1 && !storages[input.index()].to_end;
@@ -201,23 +202,25 @@ mod tests {
     use crate::{GraphBuilder, Tensor, TensorId};
 
     fn tensor(graph: &mut GraphBuilder, name: &str) -> TensorId {
-        graph.tensor(Tensor::new(name, Bytes::new(8)))
+        graph.add_tensor(Tensor::new(name, Bytes::new(8)))
     }
 
     /// x -> a -> b -> c, and x is read again at the end.
     fn chain() -> Graph {
         let mut graph = Graph::builder();
         let [x, a, b, c] = ["x", "a", "b", "c"].map(|name| tensor(&mut graph, name));
-        graph.operation(Operation::new("f").reads([x]).writes([a]).overwrites(x, a));
-        graph.operation(Operation::new("g").reads([a]).writes([b]).overwrites(a, b));
-        graph.operation(Operation::new("h").reads([b, x]).writes([c]).with_workspace(Bytes::new(3)));
+        graph.add_operation(Operation::new("f").with_inputs([x]).with_outputs([a]).with_in_place(x, a));
+        graph.add_operation(Operation::new("g").with_inputs([a]).with_outputs([b]).with_in_place(a, b));
+        graph.add_operation(
+            Operation::new("h").with_inputs([b, x]).with_outputs([c]).with_workspace(Bytes::new(3)),
+        );
         graph.build().expect("valid")
     }
 
     #[test]
     fn a_tensor_lives_from_its_maker_to_after_its_last_use() {
         let graph = chain();
-        let (instance, labels) = liveness(&graph, &graph.order()).expect("a valid order");
+        let (instance, labels) = placement_problem(&graph, &graph.operation_order()).expect("a valid order");
         let lives: Vec<(u32, u32)> = instance.buffers().iter().map(|buffer| buffer.live.into()).collect();
         assert_eq!(lives, [(0, 3), (0, 2), (1, 3), (2, 3), (2, 3)]);
         assert_eq!(labels.buffers[4].category.as_deref(), Some("workspace"));
@@ -226,7 +229,7 @@ mod tests {
     #[test]
     fn only_a_last_use_may_be_overwritten() {
         let graph = chain();
-        let (instance, _) = liveness(&graph, &graph.order()).expect("a valid order");
+        let (instance, _) = placement_problem(&graph, &graph.operation_order()).expect("a valid order");
         // x is needed again at step 2, so only b over a remains.
         let pair = InPlace { input: BufferId::new(1), output: BufferId::new(2) };
         assert_eq!(instance.in_place(), [pair]);
@@ -236,10 +239,10 @@ mod tests {
     fn a_wrong_order_is_refused() {
         let graph = chain();
         let order = |ids: &[usize]| ids.iter().map(|&id| OpId::from_index(id)).collect::<Vec<_>>();
-        let early = liveness(&graph, &order(&[1, 0, 2]));
+        let early = placement_problem(&graph, &order(&[1, 0, 2]));
         assert!(matches!(early, Err(OrderError::Dependency { .. })), "{early:?}");
         for wrong in [vec![0, 1], vec![0, 1, 1], vec![0, 1, 2, 3]] {
-            let result = liveness(&graph, &order(&wrong));
+            let result = placement_problem(&graph, &order(&wrong));
             assert!(matches!(result, Err(OrderError::NotAPermutation { .. })), "{result:?}");
         }
     }
@@ -247,19 +250,21 @@ mod tests {
     #[test]
     fn what_the_caller_keeps_is_no_buffer() {
         let mut graph = Graph::builder();
-        let weights = graph.tensor(Tensor::new("weights", Bytes::new(5)).as_external());
+        let weights = graph.add_tensor(Tensor::new("weights", Bytes::new(5)).as_external());
         let y = tensor(&mut graph, "y");
-        graph.operation(Operation::new("f").reads([weights]).writes([y]).overwrites(weights, y));
-        graph.operation(Operation::new("g").reads([weights, y]));
+        graph.add_operation(
+            Operation::new("f").with_inputs([weights]).with_outputs([y]).with_in_place(weights, y),
+        );
+        graph.add_operation(Operation::new("g").with_inputs([weights, y]));
         let graph = graph.build();
         assert!(matches!(graph, Err(crate::GraphError::BadInPlace { .. })), "y is larger: {graph:?}");
 
         let mut graph = Graph::builder();
-        let weights = graph.tensor(Tensor::new("weights", Bytes::new(8)).as_external());
+        let weights = graph.add_tensor(Tensor::new("weights", Bytes::new(8)).as_external());
         let y = tensor(&mut graph, "y");
-        graph.operation(Operation::new("f").reads([weights]).writes([y]));
+        graph.add_operation(Operation::new("f").with_inputs([weights]).with_outputs([y]));
         let graph = graph.build().expect("valid");
-        let (instance, labels) = liveness(&graph, &graph.order()).expect("a valid order");
+        let (instance, labels) = placement_problem(&graph, &graph.operation_order()).expect("a valid order");
         assert_eq!(instance.buffers().len(), 1);
         assert_eq!(labels.buffers[0].name, "y");
     }
@@ -267,10 +272,10 @@ mod tests {
     #[test]
     fn an_output_is_never_overwritten() {
         let mut graph = Graph::builder();
-        let [x, y] = ["x", "y"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(8)).as_output()));
-        graph.operation(Operation::new("f").reads([x]).writes([y]).overwrites(x, y));
+        let [x, y] = ["x", "y"].map(|name| graph.add_tensor(Tensor::new(name, Bytes::new(8)).as_output()));
+        graph.add_operation(Operation::new("f").with_inputs([x]).with_outputs([y]).with_in_place(x, y));
         let graph = graph.build().expect("valid");
-        let (instance, _) = liveness(&graph, &graph.order()).expect("a valid order");
+        let (instance, _) = placement_problem(&graph, &graph.operation_order()).expect("a valid order");
         assert_eq!(instance.in_place(), []);
     }
 
@@ -278,17 +283,21 @@ mod tests {
     fn aliases_are_part_of_their_buffer() {
         let mut graph = Graph::builder();
         let x = tensor(&mut graph, "x");
-        let view = graph.tensor(Tensor::new("view", Bytes::new(8)).within(x, Bytes::ZERO));
-        let part = graph.tensor(Tensor::new("part", Bytes::new(4)).within(view, Bytes::new(4)));
+        let view = graph.add_tensor(Tensor::new("view", Bytes::new(8)).with_base(x, Bytes::ZERO));
+        let part = graph.add_tensor(Tensor::new("part", Bytes::new(4)).with_base(view, Bytes::new(4)));
         let [y, z] = ["y", "z"].map(|name| tensor(&mut graph, name));
-        let small = graph.tensor(Tensor::new("small", Bytes::new(4)));
-        graph.operation(Operation::new("make").writes([x]));
-        graph.operation(Operation::new("reshape").reads([x]).writes([view]));
-        graph.operation(Operation::new("relu").reads([view]).writes([y]).overwrites(view, y));
-        graph.operation(Operation::new("relu").reads([y]).writes([z]).overwrites(y, z));
-        graph.operation(Operation::new("half").reads([part]).writes([small]).overwrites(part, small));
+        let small = graph.add_tensor(Tensor::new("small", Bytes::new(4)));
+        graph.add_operation(Operation::new("make").with_outputs([x]));
+        graph.add_operation(Operation::new("reshape").with_inputs([x]).with_outputs([view]));
+        graph.add_operation(
+            Operation::new("relu").with_inputs([view]).with_outputs([y]).with_in_place(view, y),
+        );
+        graph.add_operation(Operation::new("relu").with_inputs([y]).with_outputs([z]).with_in_place(y, z));
+        graph.add_operation(
+            Operation::new("half").with_inputs([part]).with_outputs([small]).with_in_place(part, small),
+        );
         let graph = graph.build().expect("valid");
-        let lowered = lower(&graph, &graph.order()).expect("a valid order");
+        let lowered = lower_graph(&graph, &graph.operation_order()).expect("a valid order");
         let lives: Vec<(u32, u32)> =
             lowered.instance.buffers().iter().map(|buffer| buffer.live.into()).collect();
         // x with both aliases, y, z, small.
@@ -305,23 +314,26 @@ mod tests {
     fn a_change_keeps_its_turn() {
         let mut graph = Graph::builder();
         let w = tensor(&mut graph, "w");
-        graph.operation(Operation::new("read").reads([w]));
-        graph.operation(Operation::new("update").reads([w]).writes([w]));
+        graph.add_operation(Operation::new("read").with_inputs([w]));
+        graph.add_operation(Operation::new("update").with_inputs([w]).with_outputs([w]));
         let graph = graph.build().expect("valid");
         let [before, op] = [0, 1].map(OpId::from_index);
-        assert_eq!(liveness(&graph, &[op, before]).map(|_| ()), Err(OrderError::TooEarly { op, before }));
+        assert_eq!(
+            placement_problem(&graph, &[op, before]).map(|_| ()),
+            Err(OrderError::TooEarly { op, before })
+        );
     }
 
     #[test]
     fn outputs_stay_and_unused_tensors_vanish() {
         let mut graph = Graph::builder();
-        let kept = graph.tensor(Tensor::new("kept", Bytes::new(1)).as_output());
+        let kept = graph.add_tensor(Tensor::new("kept", Bytes::new(1)).as_output());
         tensor(&mut graph, "unused");
         let last = tensor(&mut graph, "last");
-        graph.operation(Operation::new("f").writes([kept]));
-        graph.operation(Operation::new("g").writes([last]));
+        graph.add_operation(Operation::new("f").with_outputs([kept]));
+        graph.add_operation(Operation::new("g").with_outputs([last]));
         let graph = graph.build().expect("valid");
-        let (instance, labels) = liveness(&graph, &graph.order()).expect("a valid order");
+        let (instance, labels) = placement_problem(&graph, &graph.operation_order()).expect("a valid order");
         let lives: Vec<(u32, u32)> = instance.buffers().iter().map(|buffer| buffer.live.into()).collect();
         assert_eq!(lives, [(0, 2), (1, 2)]);
         assert_eq!(labels.buffers[1].name, "last");
@@ -332,10 +344,12 @@ mod tests {
     fn what_is_there_from_the_start_takes_no_place() {
         let mut graph = Graph::builder();
         let [x, cache] = ["x", "cache"].map(|name| tensor(&mut graph, name));
-        let view = graph.tensor(Tensor::new("view", Bytes::new(8)).within(cache, Bytes::ZERO));
-        graph.operation(Operation::new("f").reads([x, cache]).writes([view]).overwrites(x, view));
+        let view = graph.add_tensor(Tensor::new("view", Bytes::new(8)).with_base(cache, Bytes::ZERO));
+        graph.add_operation(
+            Operation::new("f").with_inputs([x, cache]).with_outputs([view]).with_in_place(x, view),
+        );
         let graph = graph.build().expect("valid");
-        let lowered = lower(&graph, &graph.order()).expect("legal");
+        let lowered = lower_graph(&graph, &graph.operation_order()).expect("legal");
         assert!(lowered.storages[1].from_start);
         assert_eq!(lowered.instance.in_place(), []);
     }

@@ -20,7 +20,7 @@ mod storage;
 pub use ancestors::Ancestors;
 pub use dependencies::Dependencies;
 pub use error::{OrderError, TooManyOperations};
-pub use liveness::{Lowered, liveness, lower};
+pub use liveness::{Lowered, lower_graph, placement_problem};
 pub use parallel::{Safety, lower_for_all_orders};
 pub use rehearsal::{Clash, Rehearsal};
 pub use storage::Storage;

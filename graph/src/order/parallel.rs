@@ -23,7 +23,7 @@
 use planlab_dsa::{Buffer, BufferId, InPlace, KeepApart, LiveRange, Step};
 
 use super::liveness::{Parts, in_place_buffers};
-use crate::{Ancestors, Dependencies, Graph, Lowered, OpId, OrderError, Storage, lower};
+use crate::{Ancestors, Dependencies, Graph, Lowered, OpId, OrderError, Storage, lower_graph};
 
 /// How to keep apart buffers that only the order separates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ const PAIRS: usize = 1 << 24;
 /// let mut graph = Graph::builder();
 /// (0..3).for_each(|_| _ = graph.operation(Operation::new("f").with_workspace(Bytes::new(8))));
 /// let graph = graph.build()?;
-/// let lowered = lower_for_all_orders(&graph, &graph.order(), &Dependencies::of(&graph), Safety::Widened)?;
+/// let lowered = lower_for_all_orders(&graph, &graph.order(), &Dependencies::from_tensors(&graph), Safety::Widened)?;
 /// assert_eq!(lowered.instance.load().bytes, Bytes::new(24));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -64,23 +64,23 @@ pub fn lower_for_all_orders(
     dependencies: &Dependencies,
     safety: Safety,
 ) -> Result<Lowered, OrderError> {
-    dependencies.check(order)?;
-    let lowered = lower(graph, order)?;
-    let ancestors = Ancestors::of(dependencies, Ancestors::MEMORY)?;
+    dependencies.check_order(order)?;
+    let lowered = lower_graph(graph, order)?;
+    let ancestors = Ancestors::from_dependencies(dependencies, Ancestors::MEMORY)?;
     let relation = Relation::new(graph, &lowered, ancestors);
     let mut parts = Parts {
         buffers: lowered.instance.buffers().to_vec(),
-        in_place: relation.permissions(graph, &lowered),
+        in_place: relation.in_place_permissions(graph, &lowered),
         apart: Vec::new(),
     };
     match safety {
-        Safety::KeepApart => parts.apart = relation.pairs(PAIRS)?,
-        Safety::Widened => widen(&relation, &mut parts),
+        Safety::KeepApart => parts.apart = relation.keep_apart_pairs(PAIRS)?,
+        Safety::Widened => widen_parts(&relation, &mut parts),
     }
     Ok(lowered.with_instance(parts)?)
 }
 
-fn widen(relation: &Relation<'_>, parts: &mut Parts) {
+fn widen_parts(relation: &Relation<'_>, parts: &mut Parts) {
     let mut ends: Vec<Step> = parts.buffers.iter().map(|buffer| buffer.live.end()).collect();
     relation.for_each_ended(|earlier, later| {
         // The last unsafe one decides.
@@ -121,7 +121,7 @@ impl<'l> Relation<'l> {
                 last[index] = Some(ancestors.last_of(&storage.users));
             }
         }
-        for (op, workspace) in graph.order().into_iter().zip(&lowered.workspace_of) {
+        for (op, workspace) in graph.operation_order().into_iter().zip(&lowered.workspace_of) {
             if let Some(id) = workspace {
                 first[id.index()] = vec![op];
                 last[id.index()] = Some(vec![op]);
@@ -156,13 +156,15 @@ impl<'l> Relation<'l> {
     ///
     /// O(first users * operations / 64).
     fn safe_from(&self, list: &[usize]) -> Vec<usize> {
-        let operations = self.ancestors.operations();
+        let operations = self.ancestors.operation_count();
         let mut safe_from = vec![0; operations];
         // The operations that precede all buffers from the current position on.
         let mut before_all = vec![u64::MAX; operations.div_ceil(64)];
         for (place, &buffer) in list.iter().enumerate().rev() {
             for &first in &self.first[buffer] {
-                for (index, (word, row)) in before_all.iter_mut().zip(self.ancestors.row(first)).enumerate() {
+                for (index, (word, row)) in
+                    before_all.iter_mut().zip(self.ancestors.ancestor_row(first)).enumerate()
+                {
                     let mut lost = *word & !row;
                     *word &= row;
                     while lost != 0 {
@@ -178,7 +180,7 @@ impl<'l> Relation<'l> {
     }
 
     /// All pairs of buffers that do not overlap in the order of the live ranges, but may in another.
-    fn pairs(&self, limit: usize) -> Result<Vec<KeepApart>, OrderError> {
+    fn keep_apart_pairs(&self, limit: usize) -> Result<Vec<KeepApart>, OrderError> {
         let (mut kept, mut pairs) = (Vec::new(), 0);
         self.for_each_ended(|earlier, all| {
             for &later in all.iter().filter(|&&later| !self.is_over_before(earlier, later)) {
@@ -200,9 +202,9 @@ impl<'l> Relation<'l> {
     }
 
     /// The permissions that hold in every order.
-    fn permissions(&self, graph: &Graph, lowered: &Lowered) -> Vec<InPlace> {
+    fn in_place_permissions(&self, graph: &Graph, lowered: &Lowered) -> Vec<InPlace> {
         let mut permissions = Vec::new();
-        for op in graph.order() {
+        for op in graph.operation_order() {
             for (input, output) in in_place_buffers(graph, op, &lowered.buffer_of) {
                 let pair = InPlace { input, output };
                 let is_alone = |storage: &Storage| {
@@ -233,17 +235,19 @@ mod tests {
     /// f -> g and h -> i, the results joined by j.
     fn branches() -> Graph {
         let mut graph = Graph::builder();
-        let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(8))));
-        graph.operation(Operation::new("f").writes([a]));
-        graph.operation(Operation::new("g").reads([a]).writes([b]).overwrites(a, b));
-        graph.operation(Operation::new("h").writes([c]).with_workspace(Bytes::new(3)));
-        graph.operation(Operation::new("i").reads([c]).writes([d]));
-        graph.operation(Operation::new("j").reads([b, d]));
+        let [a, b, c, d] =
+            ["a", "b", "c", "d"].map(|name| graph.add_tensor(Tensor::new(name, Bytes::new(8))));
+        graph.add_operation(Operation::new("f").with_outputs([a]));
+        graph.add_operation(Operation::new("g").with_inputs([a]).with_outputs([b]).with_in_place(a, b));
+        graph.add_operation(Operation::new("h").with_outputs([c]).with_workspace(Bytes::new(3)));
+        graph.add_operation(Operation::new("i").with_inputs([c]).with_outputs([d]));
+        graph.add_operation(Operation::new("j").with_inputs([b, d]));
         graph.build().expect("valid")
     }
 
     fn lowered(graph: &Graph, safety: Safety) -> Lowered {
-        lower_for_all_orders(graph, &graph.order(), &Dependencies::of(graph), safety).expect("valid")
+        lower_for_all_orders(graph, &graph.operation_order(), &Dependencies::from_tensors(graph), safety)
+            .expect("valid")
     }
 
     #[test]
@@ -251,14 +255,14 @@ mod tests {
         let graph = branches();
         let pairs: Vec<(u32, u32)> = lowered(&graph, Safety::KeepApart)
             .instance
-            .apart()
+            .keep_apart_pairs()
             .iter()
             .map(|pair| (pair.first.get(), pair.second.get()))
             .collect();
         // a ends at g; c, h's workspace and d begin beside it. The workspace ends before i begins in every order.
         assert_eq!(pairs, [(0, 2), (0, 3), (0, 4)]);
         let widened = lowered(&graph, Safety::Widened).instance;
-        assert!(widened.apart().is_empty());
+        assert!(widened.keep_apart_pairs().is_empty());
         let lives: Vec<(u32, u32)> = widened.buffers().iter().map(|buffer| buffer.live.into()).collect();
         assert_eq!(lives, [(0, 4), (1, 5), (2, 4), (3, 5), (2, 3)]);
     }
@@ -272,12 +276,12 @@ mod tests {
         assert_eq!(lowered(&graph, Safety::Widened).instance.in_place(), []);
 
         let mut graph = Graph::builder();
-        let [x, y] = ["x", "y"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(8))));
-        graph.operation(Operation::new("make").writes([x]));
-        graph.operation(Operation::new("look").reads([x]));
-        graph.operation(Operation::new("relu").reads([x]).writes([y]).overwrites(x, y));
+        let [x, y] = ["x", "y"].map(|name| graph.add_tensor(Tensor::new(name, Bytes::new(8))));
+        graph.add_operation(Operation::new("make").with_outputs([x]));
+        graph.add_operation(Operation::new("look").with_inputs([x]));
+        graph.add_operation(Operation::new("relu").with_inputs([x]).with_outputs([y]).with_in_place(x, y));
         let graph = graph.build().expect("valid");
-        assert_eq!(lower(&graph, &graph.order()).expect("valid").instance.in_place(), [pair]);
+        assert_eq!(lower_graph(&graph, &graph.operation_order()).expect("valid").instance.in_place(), [pair]);
         assert_eq!(lowered(&graph, Safety::KeepApart).instance.in_place(), []);
     }
 
@@ -287,15 +291,17 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(29);
         for count in 1..80 {
             let mut graph = Graph::builder();
-            let ids: Vec<_> = (0..count).map(|_| graph.tensor(Tensor::new("", Bytes::new(8)))).collect();
+            let ids: Vec<_> = (0..count).map(|_| graph.add_tensor(Tensor::new("", Bytes::new(8)))).collect();
             for at in 0..count {
                 let reads: Vec<_> =
                     ids[..at].iter().copied().filter(|_| rng.random_bool(3.0 / (at + 3) as f64)).collect();
-                graph.operation(Operation::new("f").reads(reads).writes([ids[at]]));
+                graph.add_operation(Operation::new("f").with_inputs(reads).with_outputs([ids[at]]));
             }
             let graph = graph.build().expect("valid");
-            let plain = lower(&graph, &graph.order()).expect("valid");
-            let ancestors = Ancestors::of(&Dependencies::of(&graph), Ancestors::MEMORY).expect("small");
+            let plain = lower_graph(&graph, &graph.operation_order()).expect("valid");
+            let ancestors =
+                Ancestors::from_dependencies(&Dependencies::from_tensors(&graph), Ancestors::MEMORY)
+                    .expect("small");
             let relation = Relation::new(&graph, &plain, ancestors);
             let buffers = plain.instance.buffers();
             let mut expected = 0;
@@ -303,9 +309,12 @@ mod tests {
                 let is_after = buffers[later].live.start() >= buffers[earlier].live.end();
                 expected += usize::from(is_after && !relation.is_over_before(earlier, later));
             }
-            assert_eq!(lowered(&graph, Safety::KeepApart).instance.apart().len(), expected);
+            assert_eq!(lowered(&graph, Safety::KeepApart).instance.keep_apart_pairs().len(), expected);
             if let Some(limit) = expected.checked_sub(1) {
-                assert_eq!(relation.pairs(limit), Err(OrderError::TooManyPairs { pairs: expected, limit }));
+                assert_eq!(
+                    relation.keep_apart_pairs(limit),
+                    Err(OrderError::TooManyPairs { pairs: expected, limit })
+                );
             }
         }
     }
@@ -313,12 +322,12 @@ mod tests {
     #[test]
     fn a_chain_has_no_pairs() {
         let mut graph = Graph::builder();
-        let ids: Vec<_> = (0..6).map(|_| graph.tensor(Tensor::new("", Bytes::new(8)))).collect();
+        let ids: Vec<_> = (0..6).map(|_| graph.add_tensor(Tensor::new("", Bytes::new(8)))).collect();
         for pair in ids.windows(2) {
-            graph.operation(Operation::new("f").reads([pair[0]]).writes([pair[1]]));
+            graph.add_operation(Operation::new("f").with_inputs([pair[0]]).with_outputs([pair[1]]));
         }
         let graph = graph.build().expect("valid");
-        let plain = lower(&graph, &graph.order()).expect("valid").instance;
+        let plain = lower_graph(&graph, &graph.operation_order()).expect("valid").instance;
         assert_eq!(lowered(&graph, Safety::KeepApart).instance, plain);
         assert_eq!(lowered(&graph, Safety::Widened).instance, plain);
     }

@@ -52,7 +52,7 @@ pub struct Clash {
 /// graph.operation(Operation::new("h").writes([z]));
 /// graph.operation(Operation::new("i").reads([y, z]));
 /// let graph = graph.build()?;
-/// let (lowered, dependencies) = (lower(&graph, &graph.order())?, Dependencies::of(&graph));
+/// let (lowered, dependencies) = (lower(&graph, &graph.order())?, Dependencies::from_tensors(&graph));
 /// // z lies where x was: fine in the graph's order, but h may run while x is still needed.
 /// let plan = Plan::from_offsets([0, 64, 0].map(Offset::new));
 /// let rehearsal = Rehearsal::new(&graph, &dependencies, &lowered, &plan);
@@ -86,7 +86,7 @@ impl<'g> Rehearsal<'g> {
     pub fn new(graph: &Graph, dependencies: &'g Dependencies, lowered: &Lowered, plan: &'g Plan) -> Self {
         let count = lowered.instance.len();
         assert_eq!(plan.offsets.len(), count, "an offset for each buffer");
-        assert_eq!(graph.operations().len(), dependencies.operations(), "dependencies of another graph");
+        assert_eq!(graph.operations().len(), dependencies.operation_count(), "dependencies of another graph");
         let mut rehearsal = Self {
             dependencies,
             offsets: &plan.offsets,
@@ -119,12 +119,12 @@ impl<'g> Rehearsal<'g> {
     /// # Errors
     ///
     /// The first [`Clash`].
-    pub fn run(&self, rng: &mut impl Rng, side_by_side: NonZeroUsize) -> Result<(), Clash> {
-        let mut course = Course::new(self);
+    pub fn run_once(&self, rng: &mut impl Rng, side_by_side: NonZeroUsize) -> Result<(), Clash> {
+        let mut course = RehearsalCourse::new(self);
         for buffer in (0..self.bytes.len()).filter(|&buffer| self.from_start[buffer]) {
-            course.place(BufferId::from_index(buffer), OpId::default())?;
+            course.place_buffer(BufferId::from_index(buffer), OpId::default())?;
         }
-        let mut waiting = self.dependencies.waiting();
+        let mut waiting = self.dependencies.dependency_counts();
         let ids = (0..waiting.len()).map(OpId::from_index);
         let mut ready: Vec<OpId> = ids.filter(|op| waiting[op.index()] == 0).collect();
         let mut running: Vec<OpId> = Vec::new();
@@ -132,11 +132,11 @@ impl<'g> Rehearsal<'g> {
             let may_begin = !ready.is_empty() && running.len() < side_by_side.get();
             if may_begin && (running.is_empty() || rng.random_bool(0.5)) {
                 let op = ready.swap_remove(rng.random_range(0..ready.len()));
-                course.begin(op)?;
+                course.begin_operation(op)?;
                 running.push(op);
             } else {
                 let op = running.swap_remove(rng.random_range(0..running.len()));
-                course.end(op)?;
+                course.end_operation(op)?;
                 for &next in self.dependencies.after(op) {
                     waiting[next.index()] -= 1;
                     if waiting[next.index()] == 0 {
@@ -150,7 +150,7 @@ impl<'g> Rehearsal<'g> {
 }
 
 /// The state of a run.
-struct Course<'r> {
+struct RehearsalCourse<'r> {
     plan: &'r Rehearsal<'r>,
     /// The number of users of each buffer that have not ended yet.
     left: Vec<u32>,
@@ -160,13 +160,13 @@ struct Course<'r> {
     order: Vec<OpId>,
 }
 
-impl<'r> Course<'r> {
+impl<'r> RehearsalCourse<'r> {
     fn new(plan: &'r Rehearsal<'r>) -> Self {
         let (left, begun) = (plan.uses.clone(), vec![false; plan.uses.len()]);
         Self { plan, left, begun, there: BTreeMap::new(), order: Vec::new() }
     }
 
-    fn begin(&mut self, op: OpId) -> Result<(), Clash> {
+    fn begin_operation(&mut self, op: OpId) -> Result<(), Clash> {
         self.order.push(op);
         for &buffer in &self.plan.buffers[op.index()] {
             if self.begun[buffer.index()] {
@@ -174,7 +174,7 @@ impl<'r> Course<'r> {
             }
             match self.plan.takes_from[buffer.index()] {
                 Some(from) => self.check_hand_over(from, buffer, op)?,
-                None => self.place(buffer, op)?,
+                None => self.place_buffer(buffer, op)?,
             }
         }
         Ok(())
@@ -184,7 +184,8 @@ impl<'r> Course<'r> {
     fn check_hand_over(&mut self, from: BufferId, to: BufferId, op: OpId) -> Result<(), Clash> {
         let reads = self.plan.buffers[op.index()].contains(&from) && self.begun[from.index()];
         let is_alone = self.left[from.index()] == 1 && !self.plan.to_end[from.index()];
-        let inside = self.start(from) <= self.start(to) && self.stop(to) <= self.stop(from);
+        let inside = self.first_address(from) <= self.first_address(to)
+            && self.end_address(to) <= self.end_address(from);
         let reason = match (reads && is_alone, inside) {
             (true, true) => {
                 self.begun[to.index()] = true;
@@ -193,55 +194,55 @@ impl<'r> Course<'r> {
             (false, _) => "another operation still needs it",
             (true, false) => "it extends beyond the place that it takes over",
         };
-        Err(self.clash(op, to, from, reason))
+        Err(self.describe_clash(op, to, from, reason))
     }
 
-    fn place(&mut self, buffer: BufferId, op: OpId) -> Result<(), Clash> {
+    fn place_buffer(&mut self, buffer: BufferId, op: OpId) -> Result<(), Clash> {
         self.begun[buffer.index()] = true;
-        let (start, stop) = (self.start(buffer), self.stop(buffer));
+        let (start, stop) = (self.first_address(buffer), self.end_address(buffer));
         let below = self.there.range(..=start).next_back().filter(|(_, (end, _))| *end > start);
         let above = || self.there.range(start..stop).next();
         if let Some((_, &(_, old))) = below.or_else(above) {
-            return Err(self.clash(op, buffer, old, "they share an address"));
+            return Err(self.describe_clash(op, buffer, old, "they share an address"));
         }
         self.there.insert(start, (stop, buffer));
         Ok(())
     }
 
-    fn end(&mut self, op: OpId) -> Result<(), Clash> {
+    fn end_operation(&mut self, op: OpId) -> Result<(), Clash> {
         for &buffer in &self.plan.buffers[op.index()] {
             self.left[buffer.index()] -= 1;
             if self.left[buffer.index()] == 0 && !self.plan.to_end[buffer.index()] {
-                self.remove(buffer);
+                self.remove_buffer(buffer);
             }
         }
         let handed = |buffer: &&BufferId| self.plan.takes_from[buffer.index()].is_some();
         for &buffer in self.plan.buffers[op.index()].iter().filter(handed) {
             let is_live = self.left[buffer.index()] > 0 || self.plan.to_end[buffer.index()];
-            let is_there = self.there.get(&self.start(buffer)).is_some_and(|there| there.1 == buffer);
+            let is_there = self.there.get(&self.first_address(buffer)).is_some_and(|there| there.1 == buffer);
             if is_live && !is_there {
-                self.place(buffer, op)?;
+                self.place_buffer(buffer, op)?;
             }
         }
         Ok(())
     }
 
-    fn remove(&mut self, buffer: BufferId) {
-        let start = self.start(buffer);
+    fn remove_buffer(&mut self, buffer: BufferId) {
+        let start = self.first_address(buffer);
         if self.there.get(&start).is_some_and(|there| there.1 == buffer) {
             self.there.remove(&start);
         }
     }
 
-    fn start(&self, buffer: BufferId) -> u64 {
+    fn first_address(&self, buffer: BufferId) -> u64 {
         self.plan.offsets[buffer.index()].get()
     }
 
-    fn stop(&self, buffer: BufferId) -> u64 {
-        self.start(buffer).saturating_add(self.plan.bytes[buffer.index()].get())
+    fn end_address(&self, buffer: BufferId) -> u64 {
+        self.first_address(buffer).saturating_add(self.plan.bytes[buffer.index()].get())
     }
 
-    fn clash(&self, op: OpId, new: BufferId, old: BufferId, reason: &'static str) -> Clash {
+    fn describe_clash(&self, op: OpId, new: BufferId, old: BufferId, reason: &'static str) -> Clash {
         Clash { order: self.order.clone(), op, new, old, reason }
     }
 }
@@ -253,10 +254,11 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     use super::*;
-    use crate::{Operation, Tensor, lower};
+    use crate::{Operation, Tensor, lower_graph};
 
     fn tries(graph: &Graph, offsets: &[u64], in_place: &[(u32, u32)], at_a_time: usize) -> usize {
-        let (lowered, dependencies) = (lower(graph, &graph.order()).expect("valid"), Dependencies::of(graph));
+        let (lowered, dependencies) =
+            (lower_graph(graph, &graph.operation_order()).expect("valid"), Dependencies::from_tensors(graph));
         let pair = |&(a, b): &(u32, u32)| InPlace { input: BufferId::new(a), output: BufferId::new(b) };
         let plan = Plan {
             offsets: offsets.iter().copied().map(Offset::new).collect(),
@@ -265,20 +267,20 @@ mod tests {
         let rehearsal = Rehearsal::new(graph, &dependencies, &lowered, &plan);
         let mut rng = ChaCha8Rng::seed_from_u64(3);
         let at_a_time = NonZeroUsize::new(at_a_time).expect("more than 0");
-        (0..100).filter(|_| rehearsal.run(&mut rng, at_a_time).is_err()).count()
+        (0..100).filter(|_| rehearsal.run_once(&mut rng, at_a_time).is_err()).count()
     }
 
     fn tensors(graph: &mut crate::GraphBuilder, count: usize) -> Vec<crate::TensorId> {
-        (0..count).map(|_| graph.tensor(Tensor::new("", Bytes::new(8)))).collect()
+        (0..count).map(|_| graph.add_tensor(Tensor::new("", Bytes::new(8)))).collect()
     }
 
     #[test]
     fn a_chain_survives_and_an_overlap_does_not() {
         let mut graph = Graph::builder();
         let t = tensors(&mut graph, 3);
-        graph.operation(Operation::new("f").writes([t[0]]));
-        graph.operation(Operation::new("g").reads([t[0]]).writes([t[1]]));
-        graph.operation(Operation::new("h").reads([t[1]]).writes([t[2]]));
+        graph.add_operation(Operation::new("f").with_outputs([t[0]]));
+        graph.add_operation(Operation::new("g").with_inputs([t[0]]).with_outputs([t[1]]));
+        graph.add_operation(Operation::new("h").with_inputs([t[1]]).with_outputs([t[2]]));
         let graph = graph.build().expect("valid");
         assert_eq!(tries(&graph, &[0, 8, 0], &[], 4), 0);
         assert_eq!(tries(&graph, &[0, 7, 0], &[], 1), 100);
@@ -288,8 +290,8 @@ mod tests {
     #[test]
     fn what_runs_side_by_side_may_clash_where_no_order_does() {
         let mut graph = Graph::builder();
-        graph.operation(Operation::new("f").with_workspace(Bytes::new(8)));
-        graph.operation(Operation::new("g").with_workspace(Bytes::new(8)));
+        graph.add_operation(Operation::new("f").with_workspace(Bytes::new(8)));
+        graph.add_operation(Operation::new("g").with_workspace(Bytes::new(8)));
         let graph = graph.build().expect("valid");
         assert_eq!(tries(&graph, &[0, 0], &[], 1), 0);
         assert!(tries(&graph, &[0, 0], &[], 2) > 20);
@@ -301,11 +303,11 @@ mod tests {
         let graph = |reads_again: bool| {
             let mut graph = Graph::builder();
             let t = tensors(&mut graph, 3);
-            graph.operation(Operation::new("make").writes([t[0]]));
+            graph.add_operation(Operation::new("make").with_outputs([t[0]]));
             let reads = reads_again.then_some(t[0]);
-            graph.operation(Operation::new("look").reads(reads));
-            graph.operation(Operation::new("relu").reads([t[0]]).writes([t[1]]));
-            graph.operation(Operation::new("relu").reads([t[1]]).writes([t[2]]));
+            graph.add_operation(Operation::new("look").with_inputs(reads));
+            graph.add_operation(Operation::new("relu").with_inputs([t[0]]).with_outputs([t[1]]));
+            graph.add_operation(Operation::new("relu").with_inputs([t[1]]).with_outputs([t[2]]));
             graph.build().expect("valid")
         };
         let chain = [(0, 1), (1, 2)];

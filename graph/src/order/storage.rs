@@ -33,8 +33,9 @@ impl Graph {
     pub fn storages(&self) -> Vec<Storage> {
         let uses = uses(self);
         let roots = (0..self.tensors().len()).map(TensorId::from_index);
-        let own = roots.filter(|&id| self.place(id).root == id && !self.tensors()[id.index()].external);
-        own.filter_map(|root| storage(self, root, &uses)).collect()
+        let own =
+            roots.filter(|&id| self.tensor_place(id).root == id && !self.tensors()[id.index()].external);
+        own.filter_map(|root| find_storage(self, root, &uses)).collect()
     }
 }
 
@@ -47,7 +48,7 @@ impl Graph {
     /// If there is no such operation.
     pub fn hand_overs(&self, op: OpId) -> impl Iterator<Item = (TensorId, TensorId)> + '_ {
         let whole = |id: TensorId| {
-            let root = self.place(id).root;
+            let root = self.tensor_place(id).root;
             let bytes = |id: TensorId| self.tensors()[id.index()].bytes;
             (bytes(id) == bytes(root)).then_some(root)
         };
@@ -59,7 +60,7 @@ impl Graph {
     }
 }
 
-fn storage(graph: &Graph, root: TensorId, uses: &[Vec<OpId>]) -> Option<Storage> {
+fn find_storage(graph: &Graph, root: TensorId, uses: &[Vec<OpId>]) -> Option<Storage> {
     let mut users: Vec<OpId> =
         graph.in_storage(root).flat_map(|id| uses[id.index()].iter().copied()).collect();
     users.sort_unstable();
@@ -77,7 +78,7 @@ fn storage(graph: &Graph, root: TensorId, uses: &[Vec<OpId>]) -> Option<Storage>
 /// The operations that read or write each tensor, ascending.
 fn uses(graph: &Graph) -> Vec<Vec<OpId>> {
     let mut uses: Vec<Vec<OpId>> = vec![Vec::new(); graph.tensors().len()];
-    for (op, operation) in graph.order().into_iter().zip(graph.operations()) {
+    for (op, operation) in graph.operation_order().into_iter().zip(graph.operations()) {
         for tensor in operation.reads.iter().chain(&operation.writes) {
             if uses[tensor.index()].last() != Some(&op) {
                 uses[tensor.index()].push(op);
@@ -95,19 +96,19 @@ mod tests {
     #[test]
     fn a_storage_has_the_users_of_all_that_lie_in_it() {
         let mut graph = Graph::builder();
-        let x = graph.tensor(Tensor::new("x", Bytes::new(8)));
-        let view = graph.tensor(Tensor::new("view", Bytes::new(8)).within(x, Bytes::ZERO).as_output());
-        graph.tensor(Tensor::new("unused", Bytes::new(8)));
-        let y = graph.tensor(Tensor::new("y", Bytes::new(8)));
-        let pieces =
-            [0, 4].map(|at| graph.tensor(Tensor::new("piece", Bytes::new(4)).within(y, Bytes::new(at))));
+        let x = graph.add_tensor(Tensor::new("x", Bytes::new(8)));
+        let view = graph.add_tensor(Tensor::new("view", Bytes::new(8)).with_base(x, Bytes::ZERO).as_output());
+        graph.add_tensor(Tensor::new("unused", Bytes::new(8)));
+        let y = graph.add_tensor(Tensor::new("y", Bytes::new(8)));
+        let pieces = [0, 4]
+            .map(|at| graph.add_tensor(Tensor::new("piece", Bytes::new(4)).with_base(y, Bytes::new(at))));
         let ops = [
-            Operation::new("reshape").reads([x]).writes([view]),
-            Operation::new("left").reads([view]).writes([pieces[0]]),
-            Operation::new("right").reads([view]).writes([pieces[1]]),
-            Operation::new("use").reads([y]),
+            Operation::new("reshape").with_inputs([x]).with_outputs([view]),
+            Operation::new("left").with_inputs([view]).with_outputs([pieces[0]]),
+            Operation::new("right").with_inputs([view]).with_outputs([pieces[1]]),
+            Operation::new("use").with_inputs([y]),
         ]
-        .map(|operation| graph.operation(operation));
+        .map(|operation| graph.add_operation(operation));
         let storages = graph.build().expect("valid").storages();
         let bytes = Bytes::new(8);
         let input = Storage { root: x, bytes, users: ops[..3].to_vec(), from_start: true, to_end: true };
@@ -118,17 +119,18 @@ mod tests {
     #[test]
     fn an_input_that_is_an_output_is_live_throughout_though_nobody_uses_it() {
         let mut graph = Graph::builder();
-        let kept = graph.tensor(Tensor::new("kept", Bytes::new(8)).as_output());
+        let kept = graph.add_tensor(Tensor::new("kept", Bytes::new(8)).as_output());
         assert_eq!(graph.clone().build().expect("valid").storages(), []);
-        graph.operation(Operation::new("f"));
+        graph.add_operation(Operation::new("f"));
         let graph = graph.build().expect("valid");
         let all = Storage { root: kept, bytes: Bytes::new(8), users: vec![], from_start: true, to_end: true };
         assert_eq!(graph.storages(), [all]);
-        let (instance, _) = crate::liveness(&graph, &graph.order()).expect("legal");
+        let (instance, _) = crate::placement_problem(&graph, &graph.operation_order()).expect("legal");
         assert_eq!(instance.load().bytes, Bytes::new(8));
         let safe = |safety| {
-            let dependencies = crate::Dependencies::of(&graph);
-            crate::lower_for_all_orders(&graph, &graph.order(), &dependencies, safety).expect("legal")
+            let dependencies = crate::Dependencies::from_tensors(&graph);
+            crate::lower_for_all_orders(&graph, &graph.operation_order(), &dependencies, safety)
+                .expect("legal")
         };
         assert_eq!(safe(crate::Safety::KeepApart).instance, instance);
         assert_eq!(safe(crate::Safety::Widened).instance, instance);

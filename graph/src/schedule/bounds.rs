@@ -50,7 +50,7 @@ impl ScheduleBound {
 
     /// Whether the bound proves that no schedule is faster than a valid one of this many seconds.
     #[must_use]
-    pub fn proves(&self, seconds: f64) -> bool {
+    pub fn proves_fastest(&self, seconds: f64) -> bool {
         seconds <= self.seconds * (1.0 + SAME)
     }
 
@@ -63,7 +63,7 @@ impl ScheduleBound {
 
     /// The highest of these bounds.
     #[must_use]
-    pub fn highest(bounds: &[Self]) -> Option<Self> {
+    pub fn highest_of(bounds: &[Self]) -> Option<Self> {
         bounds.iter().copied().max_by(|a, b| a.seconds.total_cmp(&b.seconds))
     }
 }
@@ -89,7 +89,7 @@ impl GradientSums {
     /// by one of the n sums, which read two operands each: 2n >= k + n - 1, and one more if the gradient includes
     /// another value, which must be an operand, too. And a sum has at most twice as many parts as the larger operand.
     #[must_use]
-    pub fn count(&self, is_counted: impl Fn(FunctionId) -> bool) -> usize {
+    pub fn count_sums(&self, is_counted: impl Fn(FunctionId) -> bool) -> usize {
         let counted = |functions: &&Vec<FunctionId>| functions.iter().any(|&function| is_counted(function));
         let (values, parts) = self
             .own
@@ -136,7 +136,7 @@ impl Gradients {
         gradients
     }
 
-    fn number(&mut self, term: Term) -> usize {
+    fn number_term(&mut self, term: Term) -> usize {
         let next = self.numbers.len();
         *self.numbers.entry(term).or_insert(next)
     }
@@ -150,24 +150,24 @@ impl Gradients {
         self.whole[output] = match terms[..] {
             [] => None,
             [only] => Some(only),
-            _ => Some(self.number(Term::Sum(terms))),
+            _ => Some(self.number_term(Term::Sum(terms))),
         };
         for (place, input) in function.inputs.iter().enumerate() {
             let part = match self.whole[output] {
                 Some(gradient) if !net.has_backward_pass(id) => gradient,
-                _ => self.number(Term::Part(id, place)),
+                _ => self.number_term(Term::Part(id, place)),
             };
             self.parts[input.index()].push((part, id));
         }
     }
 
     /// The maps with a gradient that has to be summed.
-    fn summed(&self) -> impl Iterator<Item = usize> {
+    fn summed_maps(&self) -> impl Iterator<Item = usize> {
         (0..self.parts.len()).filter(|&map| self.is_read[map] && self.parts[map].len() > 1)
     }
 
     /// For each number, the maps whose sums may have it as a part.
-    fn owners(&self) -> Vec<Vec<usize>> {
+    fn owners_by_term(&self) -> Vec<Vec<usize>> {
         let mut owners: Vec<Vec<usize>> = vec![Vec::new(); self.numbers.len()];
         for (map, parts) in self.parts.iter().enumerate().filter(|(_, parts)| parts.len() > 1) {
             for &(number, _) in parts {
@@ -179,10 +179,10 @@ impl Gradients {
         owners
     }
 
-    fn sums(&self) -> Vec<GradientSums> {
-        let owners = self.owners();
+    fn gradient_sums(&self) -> Vec<GradientSums> {
+        let owners = self.owners_by_term();
         let mut sums = vec![GradientSums::default(); self.parts.len()];
-        for map in self.summed() {
+        for map in self.summed_maps() {
             let mut values: BTreeMap<usize, Vec<FunctionId>> = BTreeMap::new();
             for &(number, function) in &self.parts[map] {
                 values.entry(number).or_default().push(function);
@@ -198,7 +198,7 @@ impl Gradients {
 /// For each map, the sums that its gradient requires for itself.
 #[must_use]
 pub fn gradient_sums(net: &TrainingNet) -> Vec<GradientSums> {
-    Gradients::new(net).sums()
+    Gradients::new(net).gradient_sums()
 }
 
 /// The time of every pass of every function, once, and of the sums of gradients that no schedule can avoid. A lower
@@ -211,18 +211,20 @@ pub fn compute_bound(problem: &SchedulingProblem) -> ScheduleBound {
         let backward = if net.has_backward_pass(id) { times.backward()[id.index()] } else { 0.0 };
         times.forward()[id.index()] + backward
     });
-    let sums = gradients.sums();
-    let own =
-        net.map_ids().map(|map| sums[map.index()].count(|_| true) as f64 * times.accumulate()[map.index()]);
-    let seconds = passes.chain(own).sum::<f64>() + shared_seconds(&gradients, &sums, times.accumulate());
+    let sums = gradients.gradient_sums();
+    let own = net
+        .map_ids()
+        .map(|map| sums[map.index()].count_sums(|_| true) as f64 * times.accumulate_times()[map.index()]);
+    let seconds =
+        passes.chain(own).sum::<f64>() + shared_seconds(&gradients, &sums, times.accumulate_times());
     ScheduleBound { seconds, evidence: ScheduleEvidence::Compute }
 }
 
 /// The least time of sums that consist of shared parts alone: at least one for each gradient, done for any of the maps
 /// that share them.
 fn shared_seconds(gradients: &Gradients, sums: &[GradientSums], seconds: &[f64]) -> f64 {
-    let owners = gradients.owners();
-    let shared = gradients.summed().filter(|&map| sums[map].own.is_empty());
+    let owners = gradients.owners_by_term();
+    let shared = gradients.summed_maps().filter(|&map| sums[map].own.is_empty());
     let least = |map: usize| {
         let (first, _) = gradients.parts[map][0];
         owners[first].iter().map(|&owner| seconds[owner]).fold(f64::INFINITY, f64::min)
@@ -253,7 +255,7 @@ mod tests {
 
     /// The sums that the gradient of map 1 requires.
     fn sums_of_first(inputs: &[&[usize]]) -> usize {
-        gradient_sums(&net_of(inputs))[1].count(|_| true)
+        gradient_sums(&net_of(inputs))[1].count_sums(|_| true)
     }
 
     #[test]
@@ -269,8 +271,8 @@ mod tests {
         assert_eq!(sums_of_first(&[&[0], &[1, 1], &[2], &[1, 1], &[4]]), 2);
         // p + p + q: one sum includes q.
         let sums = gradient_sums(&net_of(&[&[0], &[1, 1], &[2], &[1]]));
-        assert_eq!(sums[1].count(|_| true), 2);
-        assert_eq!(sums[1].count(|function| function.index() == 3), 1);
-        assert_eq!(sums[1].count(|_| false), 0);
+        assert_eq!(sums[1].count_sums(|_| true), 2);
+        assert_eq!(sums[1].count_sums(|function| function.index() == 3), 1);
+        assert_eq!(sums[1].count_sums(|_| false), 0);
     }
 }

@@ -22,7 +22,8 @@ mod verified;
 pub use bounds::{GradientSums, ScheduleBound, ScheduleEvidence, compute_bound, gradient_sums};
 pub use error::{ScheduleError, ScheduleHalt};
 pub use events::{
-    Completions, Content, Engine, Event, Schedule, ScheduledBuffer, Span, Stuck, Task, Timeline, simulate,
+    Completions, Content, Engine, Event, Schedule, ScheduledBuffer, Span, Stuck, Task, Timeline,
+    simulate_schedule,
 };
 pub use outcome::{ScheduleBudget, ScheduleMark, ScheduleOutcome, SchedulerDescriptor};
 pub use scheduler::{ScheduleRun, Scheduler, execute_scheduler, execute_scheduler_observed};
@@ -31,5 +32,5 @@ pub use training::{
     MapId, NetError, SchedulingProblem, Times, TimesError, TrainingNet, Work, WorkspaceLimitError,
 };
 pub(crate) use training::{EXACT, is_time};
-pub use validate::{Audited, EventId, Violation, validate};
+pub use validate::{Audited, EventId, Violation, validate_schedule};
 pub use verified::Verified;

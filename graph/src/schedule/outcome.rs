@@ -73,7 +73,7 @@ pub struct ScheduleOutcome {
 impl ScheduleOutcome {
     /// The [gap](ScheduleBound::gap) of the best schedule; 0 means optimal. `None` without a schedule.
     #[must_use]
-    pub fn gap(&self) -> Option<f64> {
+    pub fn best_gap(&self) -> Option<f64> {
         Some(self.bound.gap(self.best.as_ref()?.seconds()))
     }
 }

@@ -134,7 +134,7 @@ impl<'p> ScheduleRun<'p> {
 
     /// The best schedule so far.
     #[must_use]
-    pub const fn best(&self) -> Option<&Verified> {
+    pub const fn best_schedule(&self) -> Option<&Verified> {
         self.best.as_ref()
     }
 
@@ -187,7 +187,7 @@ impl<'p> ScheduleRun<'p> {
         if let (Some(slower), Some(others)) = (self.best.replace(verified), &mut self.others) {
             others.push(slower);
         }
-        self.judge()?;
+        self.check_end()?;
         match self.budget.target {
             Some(target) if seconds <= target => Err(ScheduleHalt::Stop(Stop::TargetReached)),
             _ => Ok(()),
@@ -200,7 +200,10 @@ impl<'p> ScheduleRun<'p> {
     /// # Errors
     ///
     /// The end is as of the other scheduler, but it may prove its best schedule, or fall short.
-    pub fn consult(&mut self, scheduler: &dyn Scheduler) -> (Vec<Verified>, Result<(), ScheduleHalt>) {
+    pub fn consult_scheduler(
+        &mut self,
+        scheduler: &dyn Scheduler,
+    ) -> (Vec<Verified>, Result<(), ScheduleHalt>) {
         let budget = ScheduleBudget { target: None, ..self.budget.clone() };
         let mut run = ScheduleRun::new(self.problem, budget, self.start, self.rng.clone(), self.bound);
         (run.work, run.others) = (self.work, Some(Vec::new()));
@@ -222,14 +225,14 @@ impl<'p> ScheduleRun<'p> {
         if bound.seconds > self.bound.seconds {
             self.bound = bound;
         }
-        self.judge()
+        self.check_end()
     }
 
-    fn judge(&self) -> Result<(), ScheduleHalt> {
+    fn check_end(&self) -> Result<(), ScheduleHalt> {
         let Some(seconds) = self.best.as_ref().map(Verified::seconds) else { return Ok(()) };
         if self.bound.is_refuted_by(seconds) {
             return Err(ScheduleError::Refuted { bound: self.bound.seconds, seconds }.into());
         }
-        if self.bound.proves(seconds) { Err(ScheduleHalt::Stop(Stop::Proved)) } else { Ok(()) }
+        if self.bound.proves_fastest(seconds) { Err(ScheduleHalt::Stop(Stop::Proved)) } else { Ok(()) }
     }
 }

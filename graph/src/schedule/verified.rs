@@ -3,7 +3,7 @@
 use planlab_dsa::{Bytes, Instance, InstanceError, Offset};
 
 use super::error::ScheduleError;
-use crate::{Schedule, SchedulingProblem, Timeline, simulate, validate};
+use crate::{Schedule, SchedulingProblem, Timeline, simulate_schedule, validate_schedule};
 
 /// A schedule that has passed the validator.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,16 +23,16 @@ impl Verified {
     pub fn new(problem: &SchedulingProblem, schedule: Schedule) -> Result<Self, ScheduleError> {
         let is_draft = schedule.buffers.iter().any(|buffer| buffer.offset.is_none());
         if is_draft {
-            let timeline = simulate(&schedule, Some(problem.capacity))?;
+            let timeline = simulate_schedule(&schedule, Some(problem.capacity))?;
             let offsets = schedule.best_fit(&timeline);
-            return Self::placed(problem, schedule.place(&timeline, &offsets));
+            return Self::place_and_verify(problem, schedule.with_offsets(&timeline, &offsets));
         }
-        Self::placed(problem, schedule)
+        Self::place_and_verify(problem, schedule)
     }
 
-    fn placed(problem: &SchedulingProblem, schedule: Schedule) -> Result<Self, ScheduleError> {
-        let audited = validate(problem, &schedule, None)?;
-        let timeline = simulate(&schedule, Some(problem.capacity))?;
+    fn place_and_verify(problem: &SchedulingProblem, schedule: Schedule) -> Result<Self, ScheduleError> {
+        let audited = validate_schedule(problem, &schedule, None)?;
+        let timeline = simulate_schedule(&schedule, Some(problem.capacity))?;
         Ok(Self { schedule, timeline, height: audited.height })
     }
 
@@ -50,7 +50,7 @@ impl Verified {
         problem: &SchedulingProblem,
         offsets: &[Offset],
     ) -> Result<Self, ScheduleError> {
-        Self::placed(problem, self.schedule.clone().place(&self.timeline, offsets))
+        Self::place_and_verify(problem, self.schedule.clone().with_offsets(&self.timeline, offsets))
     }
 
     /// The placement problem of its buffers.
@@ -58,8 +58,8 @@ impl Verified {
     /// # Errors
     ///
     /// [`InstanceError`] if the sum of the sizes exceeds 64 bits.
-    pub fn instance(&self) -> Result<Instance, InstanceError> {
-        self.schedule.instance(&self.timeline)
+    pub fn placement_problem(&self) -> Result<Instance, InstanceError> {
+        self.schedule.placement_problem(&self.timeline)
     }
 
     /// The placed schedule.

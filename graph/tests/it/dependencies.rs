@@ -9,34 +9,35 @@ use rand_chacha::ChaCha8Rng;
 /// a rule.
 fn random_graph(rng: &mut impl Rng) -> Option<Graph> {
     let mut graph = Graph::builder();
-    let mut tensors: Vec<TensorId> = (0..3).map(|_| graph.tensor(Tensor::new("", Bytes::new(12)))).collect();
+    let mut tensors: Vec<TensorId> =
+        (0..3).map(|_| graph.add_tensor(Tensor::new("", Bytes::new(12)))).collect();
     for _ in 0..8 {
         let base = tensors[rng.random_range(0..tensors.len())];
-        let bytes = graph.bytes(base).get();
+        let bytes = graph.tensor_bytes(base).get();
         let offset = rng.random_range(0..bytes);
         let bytes = Bytes::new(rng.random_range(1..=bytes - offset));
-        tensors.push(graph.tensor(Tensor::new("", bytes).within(base, Bytes::new(offset))));
+        tensors.push(graph.add_tensor(Tensor::new("", bytes).with_base(base, Bytes::new(offset))));
     }
     let draw = |rng: &mut _| tensors[RngExt::random_range(rng, 0..tensors.len())];
     for _ in 0..rng.random_range(1..12) {
         let mut operation = Operation::new("f");
         for _ in 0..rng.random_range(0..3) {
-            operation = operation.reads([draw(rng)]);
+            operation = operation.with_inputs([draw(rng)]);
         }
         let read = operation.reads.first().copied();
         operation = match (read, rng.random_range(0..4)) {
-            (Some(read), 0) => operation.writes([read]),
-            (_, 1) => operation.writes([draw(rng)]),
+            (Some(read), 0) => operation.with_outputs([read]),
+            (_, 1) => operation.with_outputs([draw(rng)]),
             _ => operation,
         };
-        graph.operation(operation);
+        graph.add_operation(operation);
     }
     graph.build().ok()
 }
 
 /// For each byte of each storage, whether a tensor contains it.
 fn bytes(graph: &Graph, tensor: TensorId) -> Vec<bool> {
-    let place = graph.place(tensor);
+    let place = graph.tensor_place(tensor);
     let from = place.root.index() * 12 + usize::try_from(place.offset.get()).expect("small");
     let to = from + usize::try_from(graph.tensors()[tensor.index()].bytes.get()).expect("small");
     (0..36).map(|byte| (from..to).contains(&byte)).collect()
@@ -102,9 +103,11 @@ fn dependencies_are_those_of_each_byte() {
     while tried < 3_000 {
         let Some(graph) = random_graph(&mut rng) else { continue };
         tried += 1;
-        updates += graph.operations().iter().map(|operation| operation.updates().count()).sum::<usize>();
+        updates +=
+            graph.operations().iter().map(|operation| operation.updated_tensors().count()).sum::<usize>();
         let expected = reference(&graph);
-        let ancestors = Ancestors::of(&Dependencies::of(&graph), Ancestors::MEMORY).expect("few operations");
+        let ancestors = Ancestors::from_dependencies(&Dependencies::from_tensors(&graph), Ancestors::MEMORY)
+            .expect("few operations");
         for (first, row) in expected.iter().enumerate() {
             for (second, &is_before) in row.iter().enumerate() {
                 let found = ancestors.precedes(OpId::from_index(first), OpId::from_index(second));
@@ -126,14 +129,14 @@ fn a_valid_order_is_kept_where_any_is_allowed() {
         tried += 1;
         let rebuilt = |order: &[OpId]| {
             let mut builder = Graph::builder();
-            graph.tensors().iter().for_each(|tensor| _ = builder.tensor(tensor.clone()));
+            graph.tensors().iter().for_each(|tensor| _ = builder.add_tensor(tensor.clone()));
             for op in order {
-                builder.operation(graph.operations()[op.index()].clone());
+                builder.add_operation(graph.operations()[op.index()].clone());
             }
             builder.build_in_any_order()
         };
-        assert_eq!(rebuilt(&graph.order()).as_ref(), Ok(&graph));
-        let dependencies = Dependencies::of(&graph);
+        assert_eq!(rebuilt(&graph.operation_order()).as_ref(), Ok(&graph));
+        let dependencies = Dependencies::from_tensors(&graph);
         let order = dependencies.random_order(&mut rng);
         let again = rebuilt(&order).expect("a legal order has no cycle");
         // A legal order needs no sorting.

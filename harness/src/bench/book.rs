@@ -104,7 +104,7 @@ impl<'a, Row: Send> Book<'a, Row> {
 
     /// Counts a cell that needs no run, and enters its old row if it is of this bench.
     pub(super) fn skip(&self, row: Option<Row>) {
-        self.bar.skip();
+        self.bar.count_skipped();
         if let Some(row) = row {
             (self.on_row)(&row);
             lock(&self.tally).rows.push(row);

@@ -17,9 +17,9 @@ use crate::inputs::{self, Source};
 use crate::kinds::placement::{Cell, Judgement, Runner, Subject, record};
 use crate::shell::clock::now_ns;
 use crate::shell::exit::Failure;
-use crate::shell::output::note;
+use crate::shell::output::print_note;
 use crate::shell::provenance;
-use crate::shell::quantity::memory;
+use crate::shell::quantity::format_memory;
 
 /// Cells of quick planners that share a child.
 const BATCH: usize = 16;
@@ -79,7 +79,7 @@ impl Planners<'_> {
             rows.iter().map(|row| ((row.cell.as_str(), row.repetition), row)).collect();
         let mut left = Vec::new();
         for task in &self.tasks {
-            let digest = inputs::open(&task.source)?.instance.digest();
+            let digest = inputs::open_trace(&task.source)?.instance.digest();
             for cell in &task.cells {
                 let key = cell.key(digest);
                 let old = known.get(&(key.as_str(), cell.repetition));
@@ -97,7 +97,8 @@ impl Planners<'_> {
     /// Whether an earlier row counts. If times are ranked, it does not if its time was taken beside other cells or with
     /// another build.
     fn counts(&self, row: &Record, folder: &Path) -> bool {
-        let is_timed = || row.lane == Lane::Timing && row.provenance.flags == provenance::here(1).flags;
+        let is_timed =
+            || row.lane == Lane::Timing && row.provenance.flags == provenance::this_machine(1).flags;
         self.rule.counts(row.status)
             && (self.jobs > 1 || is_timed())
             && !(self.makes_plans_again() && is_plan_lost(row, folder))
@@ -112,7 +113,7 @@ impl Planners<'_> {
 impl Running<'_> {
     fn perform(&self, task: &Task, worker: u32, book: &Book<'_, Record>) -> Result<(), Failure> {
         book.begin(&task.source.name);
-        let trace = match inputs::open(&task.source) {
+        let trace = match inputs::open_trace(&task.source) {
             Ok(trace) => trace,
             Err(failure) => {
                 book.refuse(&task.source.name, &failure, task.cells.len());
@@ -217,9 +218,12 @@ impl Running<'_> {
 fn tell_interrupted(cell: &Cell, judgement: &Judgement<'_>) {
     let height = judgement
         .height()
-        .map_or_else(|| "no plan".to_owned(), |height| format!("height {}", memory(height.get())));
-    let bound = memory(judgement.bound.value.get());
-    note(&format!("interrupted: {} on {}: {height}, bound {bound} so far", cell.planner, cell.workload));
+        .map_or_else(|| "no plan".to_owned(), |height| format!("height {}", format_memory(height.get())));
+    let bound = format_memory(judgement.bound.value.get());
+    print_note(&format!(
+        "interrupted: {} on {}: {height}, bound {bound} so far",
+        cell.planner, cell.workload
+    ));
 }
 
 /// Whether a row's plan is missing from this folder.
@@ -277,7 +281,7 @@ fn same_memory(batch: Vec<Cell>) -> Vec<Vec<Cell>> {
 }
 
 fn is_quick(planner: &str) -> bool {
-    let descriptor = planlab_solvers::planner(planner).map(|planner| planner.descriptor());
+    let descriptor = planlab_solvers::find_planner(planner).map(|planner| planner.descriptor());
     descriptor.is_some_and(|descriptor| is_quick_planner(&descriptor))
 }
 

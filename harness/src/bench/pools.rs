@@ -19,9 +19,9 @@ use planlab_workloads::{expected, process};
 
 use super::book::{Book, Rule, Tally, lock};
 use crate::inputs::{self, Source};
-use crate::kinds::pool::simulated::{Order, Stream, cell, play};
+use crate::kinds::pool::simulated::{Order, Stream, cell_digest, play_stream};
 use crate::shell::exit::Failure;
-use crate::shell::output::note;
+use crate::shell::output::print_note;
 use crate::shell::provenance;
 
 /// Propagations of a workload that its memory figures cover.
@@ -66,9 +66,9 @@ impl Pools<'_> {
                 }
             };
             for entry in entries.iter().take_while(|_| !book.is_over()) {
-                let key = cell(entry.key, &stream, order);
+                let key = cell_digest(entry.key, &stream, order);
                 if self.is_due(&key, &known) {
-                    let row = play(entry, &stream, order).row(entry, &stream, order, self.suite);
+                    let row = play_stream(entry, &stream, order).into_row(entry, &stream, order, self.suite);
                     let kept = self.keep(&row, &mut lock(&writer));
                     book.enter(vec![row], kept)?;
                 } else {
@@ -81,7 +81,7 @@ impl Pools<'_> {
 
     /// Writes a row before the next allocator is played. The writer is opened for the first row.
     fn keep(&self, row: &ReplayRow, writer: &mut Option<ReplayWriter>) -> Result<(), Failure> {
-        let tell = |notices: Vec<Notice>| notices.iter().for_each(|notice| note(&notice.to_string()));
+        let tell = |notices: Vec<Notice>| notices.iter().for_each(|notice| print_note(&notice.to_string()));
         if writer.is_none() {
             let (opened, notices) = ReplayWriter::open(self.out)?;
             tell(notices);
@@ -103,7 +103,8 @@ impl Pools<'_> {
         let mut left = Vec::new();
         for (source, entries) in &self.tasks {
             let (stream, order) = stream(source)?;
-            let due = entries.iter().filter(|entry| self.is_due(&cell(entry.key, &stream, order), &known));
+            let due =
+                entries.iter().filter(|entry| self.is_due(&cell_digest(entry.key, &stream, order), &known));
             left.extend(due.map(|entry| (source.name.clone(), entry.key)));
         }
         Ok(left)
@@ -123,7 +124,7 @@ impl Pools<'_> {
         let counts = |row: &ReplayRow| {
             let has_failed = matches!(row.performance.status, End::Corrupt | End::Failed);
             let status = if has_failed { Status::Crashed } else { Status::Feasible };
-            self.rule.counts(status) && row.provenance.flags == provenance::here(1).flags
+            self.rule.counts(status) && row.provenance.flags == provenance::this_machine(1).flags
         };
         self.rule.has(cell) && !known.get(cell).is_some_and(counts)
     }
@@ -131,10 +132,10 @@ impl Pools<'_> {
 
 /// The requests of a workload, and how often to play them.
 fn stream(source: &Source) -> Result<(Stream, Order), Failure> {
-    let trace = inputs::open(source)?;
+    let trace = inputs::open_trace(source)?;
     inputs::refuse_several_arenas(&source.name, &trace, "an online allocator")?;
     let is_process = source.name.contains("/process/") || process::window_of(&source.name).is_some();
-    let process = expected::expected().process(&source.name);
+    let process = expected::expected_figures().process(&source.name);
     let until = process.and_then(|process| u32::try_from(process.before_step).ok());
     let (rounds, timed) = if is_process { (1, 0) } else { (PROPAGATIONS, TIMED) };
     let order = Order { rounds, timed, capacity: None };

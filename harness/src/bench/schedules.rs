@@ -7,16 +7,16 @@ use std::time::Duration;
 use planlab_results::schedule::ScheduleRow;
 use planlab_results::{Status, Store};
 use planlab_workloads::suites::SchedulePick;
-use planlab_workloads::{Suite, glob};
+use planlab_workloads::{Suite, matches_glob};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 
 use super::book::{Book, Rule, Tally, lock};
 use crate::cli::BenchArgs;
-use crate::kinds::schedule::{Cell, Question, Runner, keep, known, matching};
+use crate::kinds::schedule::{Cell, Question, Runner, keep, known_schedulers, matching_schedulers};
 use crate::shell::clock::now_ns;
 use crate::shell::exit::Failure;
-use crate::shell::output::note;
+use crate::shell::output::print_note;
 
 /// Default wall time of a scheduler.
 const WALL: Duration = Duration::from_secs(60);
@@ -43,13 +43,14 @@ pub(crate) struct Schedules<'a> {
 /// The schedules to run: those of the suite, unless planners are named.
 pub(crate) fn tasks(args: &BenchArgs, suite: Option<&Suite>) -> Result<Vec<Task>, Failure> {
     let Some(suite) = suite.filter(|_| args.planners.is_empty()) else { return Ok(Vec::new()) };
-    let chosen = matching(&args.schedulers)?;
+    let chosen = matching_schedulers(&args.schedulers)?;
     let mut tasks: Vec<Task> = Vec::new();
     // The picks of one problem follow each other, so the problem is built once.
     let mut last: Option<(SchedulePick, usize)> = None;
-    for pick in suite.schedules(&known())? {
+    for pick in suite.schedule_cells(&known_schedulers())? {
         let key = pick.spec.to_string();
-        let is_wanted = args.workloads.is_empty() || args.workloads.iter().any(|pattern| glob(pattern, &key));
+        let is_wanted =
+            args.workloads.is_empty() || args.workloads.iter().any(|pattern| matches_glob(pattern, &key));
         if !is_wanted || !chosen.contains(&pick.scheduler) {
             continue;
         }
@@ -75,7 +76,7 @@ fn is_of_one_problem(one: &SchedulePick, other: &SchedulePick) -> bool {
 }
 
 fn question(pick: &SchedulePick) -> Result<Question, Failure> {
-    let question = Question::of_net(&pick.spec, pick.machine.clone())?.with(pick.capacity, None)?;
+    let question = Question::of_net(&pick.spec, pick.machine.clone())?.with_changes(pick.capacity, None)?;
     Ok(match pick.peak_share {
         Some(share) => question.with_peak_share(share),
         None => question,
@@ -148,7 +149,7 @@ impl Schedules<'_> {
             let started_ns = now_ns();
             let judgement = runner.run(question, cell)?;
             if judgement.ending.status == Status::Interrupted {
-                note(&format!("interrupted: {} on {}", cell.scheduler, question.workload));
+                print_note(&format!("interrupted: {} on {}", cell.scheduler, question.workload));
                 return Ok(());
             }
             let context = runner.supervisor().context(self.suite, self.jobs, started_ns);

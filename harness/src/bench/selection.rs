@@ -6,76 +6,76 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use planlab_solvers::online::{self, Entry};
 use planlab_workloads::process::selects;
 use planlab_workloads::suites::Pick;
-use planlab_workloads::{Catalog, Suite, did_you_mean, glob, nearest};
+use planlab_workloads::{Catalog, Suite, did_you_mean, matches_glob, nearest};
 
 use crate::bench::planners::Task;
 use crate::cli::{BenchArgs, LimitArgs};
-use crate::inputs::{self, Named, Source};
+use crate::inputs::{self, NamedFiles, Source};
 use crate::kinds::external;
 use crate::kinds::placement::Cell;
 use crate::kinds::placement::planners;
-use crate::kinds::schedule::known;
+use crate::kinds::schedule::known_schedulers;
 use crate::shell::exit::Failure;
-use crate::shell::output::note;
+use crate::shell::output::print_note;
 
 /// The most buffers for MIP planners that are not named explicitly.
 const MIP_BUFFERS: usize = 300;
 
 /// What a bench chooses its cells from.
-pub(crate) struct Asked {
+pub(crate) struct BenchSelection {
     /// `None` if workloads are named without a suite.
     pub(crate) suite: Option<Suite>,
     catalog: Catalog,
     /// Patterns over the keys of the workloads.
     workloads: Vec<String>,
     /// Keeps the copies of what can be read only once.
-    _named: Named,
+    _named: NamedFiles,
 }
 
-impl Asked {
+impl BenchSelection {
     /// Reads the suite and every file that it or the command line names.
-    pub(crate) fn of(args: &BenchArgs) -> Result<Self, Failure> {
-        let catalog = Catalog::new(args.reading.corpus.corpus.clone()).with_limits(inputs::limits());
-        let mut suite = suite(args)?;
-        let mut named = Named::of(&args.traces, &args.reading)?;
+    pub(crate) fn from_args(args: &BenchArgs) -> Result<Self, Failure> {
+        let catalog = Catalog::new(args.reading.corpus.corpus.clone()).with_limits(inputs::input_limits());
+        let mut suite = requested_suite(args)?;
+        let mut named = NamedFiles::read_named(&args.traces, &args.reading)?;
         let mut files = std::mem::take(&mut named.files);
         let mut workloads = args.workloads.clone();
         workloads.extend(named.keys.iter().cloned());
         workloads.extend(files.iter().map(|file| file.key.clone()));
         if let Some(suite) = &mut suite {
-            let (of_suite, notices) = suite.open_files(inputs::limits())?;
-            notices.iter().for_each(|notice| note(notice));
+            let (of_suite, notices) = suite.open_files(inputs::input_limits())?;
+            notices.iter().for_each(|notice| print_note(notice));
             files.extend(of_suite);
         }
         Ok(Self { suite, catalog: catalog.with_files(files), workloads, _named: named })
     }
 
-    fn source(&self, workload: &str) -> Source {
+    fn source_of(&self, workload: &str) -> Source {
         Source::of_catalog(workload, &self.catalog)
     }
 
     fn is_wanted(&self, workload: &str) -> bool {
-        self.workloads.is_empty() || self.workloads.iter().any(|pattern| glob(pattern, workload))
+        self.workloads.is_empty() || self.workloads.iter().any(|pattern| matches_glob(pattern, workload))
     }
 }
 
 /// The requested suite; `None` if workloads are named without a suite.
-fn suite(args: &BenchArgs) -> Result<Option<Suite>, Failure> {
+fn requested_suite(args: &BenchArgs) -> Result<Option<Suite>, Failure> {
     let name = match &args.suite {
         Some(name) => name.as_str(),
         None if args.workloads.is_empty() && args.traces.is_empty() => "smoke",
         None => return Ok(None),
     };
-    Ok(Some(Suite::find(name)?))
+    Ok(Some(Suite::find_suite(name)?))
 }
 
 /// The cells to run, by workload.
-pub(crate) fn tasks(args: &BenchArgs, asked: &Asked) -> Result<Vec<Task>, Failure> {
+pub(crate) fn planning_tasks(args: &BenchArgs, asked: &BenchSelection) -> Result<Vec<Task>, Failure> {
     let mut cells = Cells { args, asked, by_workload: BTreeMap::new() };
     match &asked.suite {
         Some(suite) => of_suite(suite, &mut cells)?,
         None if !args.schedulers.is_empty() => {
-            return Err(Failure::usage(
+            return Err(Failure::from_usage(
                 "--scheduler is for suites with schedules: add --suite offload/pooch",
             ));
         }
@@ -86,17 +86,20 @@ pub(crate) fn tasks(args: &BenchArgs, asked: &Asked) -> Result<Vec<Task>, Failur
 }
 
 /// The online allocators to play, by workload: those of the suite, unless planners are named.
-pub(crate) fn baselines(args: &BenchArgs, asked: &Asked) -> Result<Vec<(Source, Vec<Entry>)>, Failure> {
+pub(crate) fn baseline_tasks(
+    args: &BenchArgs,
+    asked: &BenchSelection,
+) -> Result<Vec<(Source, Vec<Entry>)>, Failure> {
     let is_asked = args.planners.is_empty() && args.schedulers.is_empty();
     let Some(suite) = asked.suite.as_ref().filter(|_| is_asked) else { return Ok(Vec::new()) };
     let mut by_workload: BTreeMap<String, Vec<Entry>> = BTreeMap::new();
-    for baseline in suite.baselines(&asked.catalog, &online::keys())? {
+    for baseline in suite.baseline_cells(&asked.catalog, &online::keys())? {
         let is_wanted = asked.is_wanted(&baseline.workload);
-        if let Some(entry) = online::allocator(&baseline.allocator).filter(|_| is_wanted) {
+        if let Some(entry) = online::find_allocator(&baseline.allocator).filter(|_| is_wanted) {
             by_workload.entry(baseline.workload).or_default().push(entry);
         }
     }
-    Ok(by_workload.into_iter().map(|(key, entries)| (asked.source(&key), entries)).collect())
+    Ok(by_workload.into_iter().map(|(key, entries)| (asked.source_of(&key), entries)).collect())
 }
 
 /// The limits of a cell.
@@ -107,7 +110,7 @@ struct Limits {
 }
 
 /// The limits of a pick's cells. The command line decides, else the suite, else the default.
-fn limits(args: &BenchArgs, pick: Option<&Pick>) -> Vec<Limits> {
+fn cell_limits(args: &BenchArgs, pick: Option<&Pick>) -> Vec<Limits> {
     let said = LimitArgs {
         time_limit: args.limits.time_limit.or(pick.and_then(|pick| pick.time_limit)),
         threads: args.limits.threads.or(pick.and_then(|pick| pick.threads)).or(Some(NonZeroUsize::MIN)),
@@ -124,13 +127,13 @@ fn limits(args: &BenchArgs, pick: Option<&Pick>) -> Vec<Limits> {
 
 struct Cells<'a> {
     args: &'a BenchArgs,
-    asked: &'a Asked,
+    asked: &'a BenchSelection,
     by_workload: BTreeMap<String, Vec<Cell>>,
 }
 
 impl Cells<'_> {
-    fn add(&mut self, workload: &str, planner: &str, limits: &Limits) {
-        let source = self.asked.source(workload);
+    fn add_cell(&mut self, workload: &str, planner: &str, limits: &Limits) {
+        let source = self.asked.source_of(workload);
         let cells = self.by_workload.entry(workload.to_owned()).or_default();
         let cell = Cell { target: limits.capacity, ..Cell::of(&source, planner, &limits.args) };
         for repetition in 0..limits.repetitions {
@@ -142,7 +145,7 @@ impl Cells<'_> {
     }
 
     fn into_tasks(self) -> Vec<Task> {
-        let task = |(workload, cells): (String, _)| Task { source: self.asked.source(&workload), cells };
+        let task = |(workload, cells): (String, _)| Task { source: self.asked.source_of(&workload), cells };
         self.by_workload.into_iter().map(task).collect()
     }
 }
@@ -152,26 +155,26 @@ fn of_suite(suite: &Suite, cells: &mut Cells<'_>) -> Result<(), Failure> {
     let catalog = &asked.catalog;
     let planners =
         if args.planners.is_empty() { planners::keys() } else { planners::matching(&args.planners)? };
-    let selection = suite.select(catalog, &planners::keys(), is_quick)?;
-    suite.check(catalog, &planners::keys(), &planners::absent(), &selection.picks)?;
-    selection.notices.iter().for_each(|notice| note(notice));
-    let baselines = suite.baselines(catalog, &online::keys())?;
+    let selection = suite.select_cells(catalog, &planners::keys(), is_quick)?;
+    suite.check_names(catalog, &planners::keys(), &planners::absent(), &selection.picks)?;
+    selection.notices.iter().for_each(|notice| print_note(notice));
+    let baselines = suite.baseline_cells(catalog, &online::keys())?;
     let mut keys: Vec<&str> = selection.picks.iter().map(|pick| pick.workload.as_str()).collect();
     keys.extend(baselines.iter().map(|baseline| baseline.workload.as_str()));
     let scheduled: Vec<String> =
-        suite.schedules(&known())?.iter().map(|pick| pick.spec.to_string()).collect();
+        suite.schedule_cells(&known_schedulers())?.iter().map(|pick| pick.spec.to_string()).collect();
     keys.extend(scheduled.iter().map(String::as_str));
     keys.dedup();
     for pattern in &args.workloads {
-        if !keys.iter().any(|key| glob(pattern, key)) {
+        if !keys.iter().any(|key| matches_glob(pattern, key)) {
             let place = format!(" in suite `{}`", suite.name);
-            return Err(Failure::usage(no_workload(pattern, &place, &keys, catalog)));
+            return Err(Failure::from_usage(no_workload(pattern, &place, &keys, catalog)));
         }
     }
     for pick in selection.picks.iter().filter(|_| args.schedulers.is_empty()) {
         if asked.is_wanted(&pick.workload) && planners.contains(&pick.planner) {
-            for limits in limits(args, Some(pick)) {
-                cells.add(&pick.workload, &pick.planner, &limits);
+            for limits in cell_limits(args, Some(pick)) {
+                cells.add_cell(&pick.workload, &pick.planner, &limits);
             }
         }
     }
@@ -181,7 +184,7 @@ fn of_suite(suite: &Suite, cells: &mut Cells<'_>) -> Result<(), Failure> {
 /// Names the planners that the suite does not run; an error if that leaves nothing to run.
 fn refuse_nothing(args: &BenchArgs, suite: &Suite, picks: &[Pick], cells: &Cells<'_>) -> Result<(), Failure> {
     let chosen: Vec<&Cell> = cells.by_workload.values().flatten().collect();
-    let is_left_out = |name: &&String| !chosen.iter().any(|cell| glob(name, &cell.planner));
+    let is_left_out = |name: &&String| !chosen.iter().any(|cell| matches_glob(name, &cell.planner));
     let left_out: Vec<String> =
         args.planners.iter().filter(is_left_out).map(|name| format!("`{name}`")).collect();
     if left_out.is_empty() || picks.is_empty() {
@@ -190,9 +193,9 @@ fn refuse_nothing(args: &BenchArgs, suite: &Suite, picks: &[Pick], cells: &Cells
     let among = if args.workloads.is_empty() { "" } else { " on these workloads" };
     let reason = format!("suite `{}` does not run {}{among}", suite.name, left_out.join(", "));
     if chosen.is_empty() {
-        return Err(Failure::usage(reason));
+        return Err(Failure::from_usage(reason));
     }
-    note(&reason);
+    print_note(&reason);
     Ok(())
 }
 
@@ -206,17 +209,17 @@ fn of_workloads(cells: &mut Cells<'_>) -> Result<(), Failure> {
     for workload in chosen_workloads(&asked.workloads, &asked.catalog)? {
         let chosen = match &named {
             Some(named) => named.clone(),
-            None => practical(asked.catalog.buffers(&workload)?),
+            None => practical_planners(asked.catalog.buffer_count(&workload)?),
         };
         for planner in &chosen {
-            limits(args, None).iter().for_each(|limits| cells.add(&workload, planner, limits));
+            cell_limits(args, None).iter().for_each(|limits| cells.add_cell(&workload, planner, limits));
         }
     }
     Ok(())
 }
 
 /// The planners that are practical for the given number of buffers.
-fn practical(buffers: usize) -> Vec<String> {
+fn practical_planners(buffers: usize) -> Vec<String> {
     let fits = |descriptor: &planlab_dsa::Descriptor| {
         let mip = descriptor.key.starts_with("mip/") && buffers > MIP_BUFFERS;
         descriptor.practical.is_none_or(|most| buffers <= most as usize) && !mip
@@ -230,7 +233,7 @@ fn chosen_workloads(patterns: &[String], catalog: &Catalog) -> Result<Vec<String
     let all: Vec<&str> = keys.iter().map(String::as_str).collect();
     let (mut chosen, mut wrong) = (Vec::new(), Vec::new());
     for pattern in patterns {
-        if catalog.file(pattern).is_some() {
+        if catalog.find_file(pattern).is_some() {
             chosen.push(pattern.clone());
             continue;
         }
@@ -247,13 +250,13 @@ fn chosen_workloads(patterns: &[String], catalog: &Catalog) -> Result<Vec<String
             wrong.push((pattern, no_workload(pattern, "", &all, catalog)));
         }
     }
-    if wrong.is_empty() { Ok(chosen) } else { Err(refusal(&wrong, patterns.len(), catalog)) }
+    if wrong.is_empty() { Ok(chosen) } else { Err(refuse_names(&wrong, patterns.len(), catalog)) }
 }
 
 /// The error for all names that match nothing. Names that only need a corpus are reported together.
-fn refusal(wrong: &[(&String, String)], asked: usize, catalog: &Catalog) -> Failure {
+fn refuse_names(wrong: &[(&String, String)], asked: usize, catalog: &Catalog) -> Failure {
     if let [(_, reason)] = wrong {
-        return Failure::usage(reason);
+        return Failure::from_usage(reason);
     }
     let (lacking, unknown): (Vec<_>, Vec<_>) =
         wrong.iter().partition(|(pattern, _)| needs_corpus(pattern, catalog));
@@ -263,7 +266,7 @@ fn refusal(wrong: &[(&String, String)], asked: usize, catalog: &Catalog) -> Fail
         parts.push(format!("{} {NEEDS_CORPUS}", names.join(", ")));
     }
     let count = wrong.len();
-    Failure::usage(format!("{count} of {asked} workloads do not exist: {}", parts.join("; ")))
+    Failure::from_usage(format!("{count} of {asked} workloads do not exist: {}", parts.join("; ")))
 }
 
 const NEEDS_CORPUS: &str = "need the folder of external instances: --corpus DIR, or PLANLAB_CORPUS";

@@ -4,28 +4,29 @@ use std::io;
 
 use super::kind::{Desk, Kind};
 use super::protocol::{Reply, Request, mailbox};
-use crate::process::{cancel_on_term, limit_address_space, receive, tell};
+use crate::process::{cancel_on_term, limit_address_space, receive_request, send_reply};
 use crate::shell::exit::{Exit, Verdict};
 
 /// Reads a request from stdin and serves it.
 pub(crate) fn serve<K: Kind>() -> Verdict {
-    let (request, mut channel) = receive(|request: &Request<K::Source, Vec<K::Asked>>| request.parent)?;
+    let (request, mut channel) =
+        receive_request(|request: &Request<K::Source, Vec<K::Asked>>| request.parent)?;
     limit_address_space(request.address_space)?;
     pin(request.core)?;
     let cancel = cancel_on_term()?;
     let problem = match K::open(&request.source) {
         Ok(problem) => problem,
         Err(failure) => {
-            tell(&mut channel, &Reply::<K::Found>::Unreadable { reason: failure.message() })?;
+            send_reply(&mut channel, &Reply::<K::Found>::Unreadable { reason: failure.full_message() })?;
             return Ok(failure.exit);
         }
     };
     for (cell, asked) in request.cells.iter().enumerate() {
         let mailbox = mailbox(&request.room, cell);
-        let mut begin = || tell(&mut channel, &Reply::<K::Found>::Started { cell });
+        let mut begin = || send_reply(&mut channel, &Reply::<K::Found>::Started { cell });
         let desk = Desk { mailbox: &mailbox, cancel: &cancel, begin: &mut begin };
         let found = K::perform(&problem, asked, desk)?;
-        tell(&mut channel, &Reply::Finished { cell, found: Box::new(found) })?;
+        send_reply(&mut channel, &Reply::Finished { cell, found: Box::new(found) })?;
     }
     Ok(Exit::Complete)
 }

@@ -18,7 +18,10 @@ use super::context::RowContext;
 use super::kind::Kind;
 use super::protocol::{Reply, Request, mailbox};
 use crate::process::limits::{Cgroup, Mechanism};
-use crate::process::{self, Death, Lines, cause, confine, end_of, has_ended, listen, reap, send, signal};
+use crate::process::{
+    self, Death, Lines, confine_child, death_cause, end_of, has_ended, listen_to, reap_child, send_request,
+    signal_group,
+};
 use crate::shell::provenance;
 use crate::shell::target::scratch_in_memory;
 
@@ -61,7 +64,7 @@ pub(crate) struct CellEnd<K: Kind> {
 impl Supervisor {
     /// Children end early once `cancel` is set.
     pub(crate) fn new(cancel: CancelToken) -> io::Result<Self> {
-        Self::with_mechanism(Mechanism::detect(), cancel)
+        Self::with_mechanism(Mechanism::detect_mechanism(), cancel)
     }
 
     /// The same for children without a limit of memory.
@@ -79,7 +82,12 @@ impl Supervisor {
 
     /// The context of a row of a suite, or of none (`""`), measured now beside `jobs` - 1 other cells.
     pub(crate) fn context<'a>(&self, suite: &'a str, jobs: u32, started_ns: u64) -> RowContext<'a> {
-        RowContext { suite, mechanism: self.mechanism, started_ns, provenance: provenance::here(jobs) }
+        RowContext {
+            suite,
+            mechanism: self.mechanism,
+            started_ns,
+            provenance: provenance::this_machine(jobs),
+        }
     }
 
     /// A fresh folder, which goes at the latest with the supervisor.
@@ -114,17 +122,17 @@ impl Supervisor {
         };
         let mut child = self.start(order, &room, group.as_ref())?;
         let tail = end_of(&mut child);
-        let lines = listen(&mut child);
+        let lines = listen_to(&mut child);
         let mut session = Session::<K>::new(order, &self.cancel);
         let verdict = session.follow(&child, &lines);
-        let status = reap(&mut child)?;
+        let status = reap_child(&mut child)?;
         // Those of a child that its program has killed; otherwise the child ends them.
         if order.cells.iter().any(K::leaves_orphans) {
             process::end_orphans();
         }
-        let stderr = tail.finish();
+        let stderr = tail.finish_tail();
         let ran_out_of_memory = group.as_ref().is_some_and(Cgroup::ran_out_of_memory);
-        let death = verdict.unwrap_or_else(|| cause(status, ran_out_of_memory, &stderr));
+        let death = verdict.unwrap_or_else(|| death_cause(status, ran_out_of_memory, &stderr));
         let end = |(cell, end): (usize, Result<K::Found, Death>)| CellEnd {
             kept: K::kept(order.source, &mailbox(&room, cell)),
             stderr_tail: if end.is_err() { stderr.clone() } else { String::new() },
@@ -139,10 +147,10 @@ impl Supervisor {
     }
 
     fn start<K: Kind>(&self, order: &Order<'_, K>, room: &Path, group: Option<&Cgroup>) -> io::Result<Child> {
-        let mut command = process::command(K::VERB)?;
+        let mut command = process::hidden_command(K::VERB)?;
         order.cells.iter().for_each(|asked| K::prepare(asked, &mut command));
-        let mut child = process::spawn(&mut command)?;
-        confine(&mut child, group)?;
+        let mut child = process::spawn_child(&mut command)?;
+        confine_child(&mut child, group)?;
         let request = Request {
             source: order.source,
             parent: std::process::id(),
@@ -151,7 +159,7 @@ impl Supervisor {
             core: order.core,
             cells: order.cells,
         };
-        send(&mut child, &request);
+        send_request(&mut child, &request);
         Ok(child)
     }
 }
@@ -249,11 +257,11 @@ impl<'a, K: Kind> Session<'a, K> {
 /// Sends TERM, then KILL unless the child ends by itself. Returns the last lines that it wrote.
 fn terminate(child: &Child, grace: Duration, lines: &Lines) -> Vec<Vec<u8>> {
     if !grace.is_zero() {
-        signal(child.id(), Signal::TERM);
+        signal_group(child.id(), Signal::TERM);
     }
     let patience = Instant::now() + grace;
     let more = || lines.recv_timeout(patience.saturating_duration_since(Instant::now())).ok();
     let last = std::iter::from_fn(more).collect();
-    signal(child.id(), Signal::KILL);
+    signal_group(child.id(), Signal::KILL);
     last
 }

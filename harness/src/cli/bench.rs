@@ -35,13 +35,13 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) reps: Option<u32>,
     /// Ask for plans that fit this many bytes, one cell for each value [default: the suite's]
-    #[arg(long = "capacity", value_name = "BYTES", value_parser = quantity::bytes)]
+    #[arg(long = "capacity", value_name = "BYTES", value_parser = quantity::parse_bytes)]
     pub(crate) capacities: Vec<u64>,
     /// Number of cells to run at the same time; with more than one, times are shown but never ranked
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub(crate) jobs: u32,
     /// Only part i of n (1/4, 2/4, ...) of the cells
-    #[arg(long, value_name = "I/N", value_parser = shard)]
+    #[arg(long, value_name = "I/N", value_parser = parse_shard)]
     pub(crate) shard: Option<(u64, u64)>,
     /// Run these cells again even if they have a row
     #[arg(long, value_enum, value_name = "WHICH")]
@@ -66,7 +66,7 @@ pub(crate) enum Retry {
     Timeout,
 }
 
-fn shard(text: &str) -> Result<(u64, u64), String> {
+fn parse_shard(text: &str) -> Result<(u64, u64), String> {
     let parts = text.split_once('/').and_then(|(i, n)| Some((i.parse().ok()?, n.parse().ok()?)));
     match parts {
         Some((i, n)) if 1 <= i && i <= n => Ok((i, n)),
@@ -80,9 +80,9 @@ mod tests {
 
     #[test]
     fn shards_count_from_one() {
-        assert_eq!(shard("2/4"), Ok((2, 4)));
+        assert_eq!(parse_shard("2/4"), Ok((2, 4)));
         for text in ["0/4", "5/4", "1", "a/b", "1/0"] {
-            assert!(shard(text).is_err(), "{text}");
+            assert!(parse_shard(text).is_err(), "{text}");
         }
     }
 }

@@ -21,7 +21,7 @@ pub(crate) struct Reading {
     #[command(flatten)]
     pub(crate) corpus: Corpus,
     /// Round sizes up to multiples of N bytes and align offsets to it
-    #[arg(long, value_name = "N", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "N", value_parser = quantity::parse_bytes)]
     pub(crate) align: Option<u64>,
     /// Take the offsets of a plan file as pins
     #[arg(long)]
@@ -49,11 +49,11 @@ pub(crate) struct Parts {
     #[arg(long, value_name = "NAME")]
     pub(crate) part: Option<String>,
     /// Fix a dynamic dimension of a model
-    #[arg(long = "dim", value_name = "NAME=VALUE", value_parser = dimension)]
+    #[arg(long = "dim", value_name = "NAME=VALUE", value_parser = parse_dimension)]
     pub(crate) dims: Vec<(String, u64)>,
 }
 
-fn dimension(text: &str) -> Result<(String, u64), String> {
+fn parse_dimension(text: &str) -> Result<(String, u64), String> {
     let (name, value) = text.split_once('=').ok_or("a dimension is NAME=VALUE")?;
     match value.trim().parse() {
         Ok(value) if value > 0 && !name.trim().is_empty() => Ok((name.trim().to_owned(), value)),
@@ -65,10 +65,10 @@ fn dimension(text: &str) -> Result<(String, u64), String> {
 #[derive(Clone, Debug, Args)]
 pub(crate) struct LimitArgs {
     /// Wall time of each run (10s, 500ms, 2m) [default: 10s, or what the suite says]
-    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    #[arg(long, value_name = "TIME", value_parser = quantity::parse_duration)]
     pub(crate) time_limit: Option<Duration>,
     /// Memory of each run
-    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes, default_value = "4GiB")]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes, default_value = "4GiB")]
     pub(crate) memory_limit: u64,
     /// Work of each run, in the planners' own units: with it, one thread and enough time, a planner that honours
     /// it gives the same plan on every machine

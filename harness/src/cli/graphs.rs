@@ -36,7 +36,7 @@ pub(crate) struct ShapeArgs {
     /// Workspace of each convolution: bytes (0, 4096, 8m for 8 MiB), or a multiple of its output (x20, x0.05). For
     /// `schedule`: the one workspace that all share; a multiple limits what each may use of it [default: 0; with
     /// chainer 8m; for `schedule` the machine's]
-    #[arg(long, value_name = "LIMIT", value_parser = workspace)]
+    #[arg(long, value_name = "LIMIT", value_parser = parse_workspace)]
     pub(crate) workspace: Option<Workspace>,
 }
 
@@ -48,7 +48,7 @@ impl ShapeArgs {
     }
 }
 
-fn workspace(text: &str) -> Result<Workspace, String> {
+fn parse_workspace(text: &str) -> Result<Workspace, String> {
     let form = "a workspace is a number of bytes (4096, 8m) or a multiple of the output (x20, x0.05)";
     Workspace::parse(text).ok_or_else(|| format!("`{text}`: {form}"))
 }
@@ -128,7 +128,7 @@ pub(crate) struct SweepArgs {
     #[command(flatten)]
     pub(crate) shape: ShapeArgs,
     /// Batches from A to B: A, then each power of two, then B
-    #[arg(long, value_name = "A..B", value_parser = batches, default_value = "1..512")]
+    #[arg(long, value_name = "A..B", value_parser = parse_batches, default_value = "1..512")]
     pub(crate) batch: Batches,
     /// The batch that a graph file was made for; all sizes except those of external tensors scale with the batch
     /// [default: 1]
@@ -136,7 +136,7 @@ pub(crate) struct SweepArgs {
     pub(crate) graph_batch: Option<NonZeroU64>,
     /// Find the largest batch that fits into this much memory, including what is kept beside the plan (parameters,
     /// gradients, the optimizer's state; for a graph file its external tensors)
-    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
     pub(crate) capacity: Option<u64>,
     /// What training keeps for each parameter of a net besides the parameter and its gradient [default: momentum]
     #[arg(long, value_enum)]
@@ -167,7 +167,7 @@ pub(crate) enum Optimizer {
 
 impl Optimizer {
     /// Numbers kept for each parameter, besides the parameter and its gradient.
-    pub(crate) const fn states(self) -> u64 {
+    pub(crate) const fn states_per_parameter(self) -> u64 {
         match self {
             Self::Sgd => 0,
             Self::Momentum => 1,
@@ -185,7 +185,7 @@ pub(crate) struct Batches {
 
 impl Batches {
     /// The first batch, each power of two between, and the last.
-    pub(crate) fn points(self) -> Vec<u64> {
+    pub(crate) fn batch_points(self) -> Vec<u64> {
         let powers = (0..u64::BITS).map(|exponent| 1_u64 << exponent);
         let mut points: Vec<u64> = powers.filter(|&batch| self.from < batch && batch < self.to).collect();
         points.extend([self.from, self.to]);
@@ -195,7 +195,7 @@ impl Batches {
     }
 }
 
-fn batches(text: &str) -> Result<Batches, String> {
+fn parse_batches(text: &str) -> Result<Batches, String> {
     let (from, to) = text.split_once("..").unwrap_or((text, text));
     match (from.parse(), to.strip_prefix('=').unwrap_or(to).parse()) {
         (Ok(from), Ok(to)) if 1 <= from && from <= to => Ok(Batches { from, to }),
@@ -209,12 +209,12 @@ mod tests {
 
     #[test]
     fn batches_have_both_ends_and_the_powers_of_two_between() {
-        let points = |text| batches(text).map(Batches::points);
+        let points = |text| parse_batches(text).map(Batches::batch_points);
         assert_eq!(points("1..8"), Ok(vec![1, 2, 4, 8]));
         assert_eq!(points("3..20"), Ok(vec![3, 4, 8, 16, 20]));
         assert_eq!(points("32"), Ok(vec![32]));
         for text in ["0..4", "4..2", "a..b", "1..", ""] {
-            assert!(batches(text).is_err(), "{text}");
+            assert!(parse_batches(text).is_err(), "{text}");
         }
     }
 }

@@ -61,7 +61,7 @@ pub(crate) struct Cli {
     pub(crate) planners_file: Option<PathBuf>,
 
     /// The most to read of an input, unpacked; a line may take 1/1024 of it, or 16 MiB if that is more [default: 16GiB]
-    #[arg(long, global = true, env = INPUT_LIMIT, value_name = "BYTES", value_parser = quantity::bytes)]
+    #[arg(long, global = true, env = INPUT_LIMIT, value_name = "BYTES", value_parser = quantity::parse_bytes)]
     pub(crate) input_limit: Option<u64>,
 
     #[command(subcommand)]
@@ -164,7 +164,7 @@ impl Verb {
     }
 
     /// Whether it serves a parent process, which ends it.
-    pub(crate) const fn serves(&self) -> bool {
+    pub(crate) const fn serves_parent(&self) -> bool {
         match self {
             Self::RunCells | Self::RunSchedule | Self::RunReplay => true,
             Self::RunDeviceReplay | Self::ExecExternal(_) => true,

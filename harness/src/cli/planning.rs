@@ -21,7 +21,7 @@ pub(crate) struct PlanArgs {
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     /// Stop at the first plan that fits this many bytes; exit code 3 if none is found
-    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
     pub(crate) capacity: Option<u64>,
     #[command(flatten)]
     pub(crate) reading: Reading,
@@ -82,14 +82,14 @@ pub(crate) struct BoundArgs {
     /// A trace file, a workload key, or - for stdin
     pub(crate) trace: String,
     /// Time for all methods of proof together [default: 10s]
-    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    #[arg(long, value_name = "TIME", value_parser = quantity::parse_duration)]
     pub(crate) time_limit: Option<Duration>,
     /// Write a proof that no plan fits the capacity to this file, for others to check (- for stdout); exit code 3 if a
     /// plan exists or no proof was found in time
     #[arg(long, value_name = "FILE")]
     pub(crate) certificate: Option<String>,
     /// The capacity that the certificate is about [default: the load, without in-place]
-    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes, requires = "certificate")]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes, requires = "certificate")]
     pub(crate) capacity: Option<u64>,
     #[command(flatten)]
     pub(crate) reading: Reading,

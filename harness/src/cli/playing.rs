@@ -24,7 +24,7 @@ pub(crate) struct SimulateArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) iterations: Option<u32>,
     /// Memory of the device [default: unlimited]
-    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
     pub(crate) capacity: Option<u64>,
     /// Play only what comes before this step [default: the last step, so buffers that end there stay live]
     #[arg(long, value_name = "STEP")]
@@ -60,14 +60,14 @@ pub(crate) struct ReplayArgs {
     #[arg(long = "allocator", value_name = "GLOB")]
     pub(crate) allocators: Vec<String>,
     /// The memory to use: host, cuda:N, or simulated-cuda[:BYTES], which simulates a GPU and measures nothing
-    #[arg(long, value_name = "DEVICE", value_parser = device, default_value = "host")]
+    #[arg(long, value_name = "DEVICE", value_parser = parse_device, default_value = "host")]
     pub(crate) device: Device,
     /// Threads, each with the whole trace; several numbers run one after another
     #[arg(long, value_name = "N[,N]", value_delimiter = ',', default_value = "1",
         value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) threads: Vec<u32>,
     /// What to do with each block
-    #[arg(long, value_parser = works(), default_value_t = Work::None)]
+    #[arg(long, value_parser = work_parser(), default_value_t = Work::None)]
     pub(crate) work: Work,
     /// Timed propagations of each process [default: as many as fit --seconds; for several traces, without a warm-up, or
     /// on a device 200, on a device fewer if these take longer]
@@ -75,7 +75,7 @@ pub(crate) struct ReplayArgs {
     pub(crate) iterations: Option<u32>,
     /// Time for the timed propagations of each process; on a device, for those of each contender's turn, and for its
     /// warm-up
-    #[arg(long, value_name = "TIME", value_parser = quantity::duration, default_value = "2s")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::parse_duration, default_value = "2s")]
     pub(crate) seconds: Duration,
     /// Processes of each contender, which take turns
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
@@ -88,14 +88,14 @@ pub(crate) struct ReplayArgs {
     pub(crate) warm_up: Option<u32>,
     /// With --work operations: how long each takes [default: as recorded, if the trace declares the time of a step: `#
     /// step-unit: ns`]
-    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    #[arg(long, value_name = "TIME", value_parser = quantity::parse_duration)]
     pub(crate) operation_time: Option<Duration>,
     /// The most that a plan or a pool may reserve, for each thread; on a device, the memory left to each contender
     /// [default: unlimited]
-    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
     pub(crate) capacity: Option<u64>,
     /// Wall time of a process, which is killed after it
-    #[arg(long, value_name = "TIME", value_parser = quantity::duration, default_value = "5m")]
+    #[arg(long, value_name = "TIME", value_parser = quantity::parse_duration, default_value = "5m")]
     pub(crate) time_limit: Duration,
     /// Seed of the order in which the contenders take their turns
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -121,9 +121,9 @@ pub(crate) enum Device {
 /// Default size of a simulated device in bytes.
 const SIMULATED_MEMORY: u64 = 4 << 30;
 
-fn device(text: &str) -> Result<Device, String> {
+fn parse_device(text: &str) -> Result<Device, String> {
     let number = text.strip_prefix("cuda:").and_then(|number| number.parse().ok());
-    let memory = text.strip_prefix("simulated-cuda:").map(quantity::bytes);
+    let memory = text.strip_prefix("simulated-cuda:").map(quantity::parse_bytes);
     match (text, number, memory) {
         ("host", _, _) => Ok(Device::Host),
         ("simulated-cuda", _, _) => Ok(Device::Simulated(SIMULATED_MEMORY)),
@@ -134,7 +134,7 @@ fn device(text: &str) -> Result<Device, String> {
 }
 
 /// What can be done with a block between its request and its free.
-fn works() -> impl TypedValueParser<Value = Work> {
+fn work_parser() -> impl TypedValueParser<Value = Work> {
     let value = |work: Work| {
         PossibleValue::new(work.name()).help(match work {
             Work::None => "Nothing: blocks are not touched",
@@ -158,11 +158,11 @@ mod tests {
 
     #[test]
     fn devices_have_names() {
-        assert_eq!((device("host"), device("cuda:3")), (Ok(Device::Host), Ok(Device::Cuda(3))));
-        assert_eq!(device("simulated-cuda:8MiB"), Ok(Device::Simulated(8 << 20)));
-        assert_eq!(device("simulated-cuda"), Ok(Device::Simulated(SIMULATED_MEMORY)));
+        assert_eq!((parse_device("host"), parse_device("cuda:3")), (Ok(Device::Host), Ok(Device::Cuda(3))));
+        assert_eq!(parse_device("simulated-cuda:8MiB"), Ok(Device::Simulated(8 << 20)));
+        assert_eq!(parse_device("simulated-cuda"), Ok(Device::Simulated(SIMULATED_MEMORY)));
         for text in ["", "cuda", "cuda:", "cuda:-1", "gpu", "Host", "simulated-cuda:x"] {
-            assert!(device(text).is_err(), "{text}");
+            assert!(parse_device(text).is_err(), "{text}");
         }
     }
 }

@@ -16,7 +16,7 @@ pub(crate) struct DiffArgs {
     #[arg(value_name = "B", required_unless_present = "interleave")]
     pub(crate) after: Option<PathBuf>,
     /// Ignore changes of a time up to this share
-    #[arg(long, value_name = "SHARE", value_parser = quantity::share, default_value = "5%")]
+    #[arg(long, value_name = "SHARE", value_parser = quantity::parse_share, default_value = "5%")]
     pub(crate) threshold: f64,
     /// List every cell, changed or not
     #[arg(long)]
@@ -159,14 +159,14 @@ pub(crate) struct QueryArgs {
     #[arg(long, conflicts_with = "json")]
     pub(crate) csv: bool,
     /// Memory of the query; one that needs more has no answer (exit code 3)
-    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes, default_value = "2GiB")]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes, default_value = "2GiB")]
     pub(crate) memory_limit: u64,
 }
 
 #[cfg(feature = "reports")]
 impl QueryArgs {
     /// The folder of the results and the query.
-    pub(crate) fn question(&self) -> (PathBuf, &str) {
+    pub(crate) fn folder_and_query(&self) -> (PathBuf, &str) {
         match self.question.as_slice() {
             [results, sql] => (results.into(), sql),
             words => ("results/store".into(), words.first().map_or("", String::as_str)),

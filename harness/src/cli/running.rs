@@ -39,6 +39,6 @@ pub(crate) struct RunArgs {
 }
 
 fn least_size(text: &str) -> Result<u64, String> {
-    let bytes = quantity::bytes(text)?;
+    let bytes = quantity::parse_bytes(text)?;
     if bytes < 1024 { Err(format!("`{text}`: the least is 1KiB")) } else { Ok(bytes) }
 }

@@ -27,13 +27,13 @@ pub(crate) struct ScheduleArgs {
     #[arg(long, value_name = "MACHINE")]
     pub(crate) machine: Option<String>,
     /// Rate of copies in each direction, bytes per second (12GB) [default: the machine's]
-    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
     pub(crate) link: Option<u64>,
     /// Measured times of the net's functions, CSV: function,forward,backward in seconds [default: roofline]
     #[arg(long, value_name = "CSV")]
     pub(crate) times: Option<String>,
     /// Memory of the device, parameters included [default: the machine's]
-    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
     pub(crate) capacity: Option<u64>,
     /// Schedulers (globs) [default: all]
     #[arg(long = "scheduler", value_name = "GLOB")]
@@ -42,13 +42,13 @@ pub(crate) struct ScheduleArgs {
     #[arg(long, value_name = "KEY", default_value = "portfolio")]
     pub(crate) planner: String,
     /// Wall time of that planner [default: 10s]
-    #[arg(long, value_name = "TIME", value_parser = quantity::duration)]
+    #[arg(long, value_name = "TIME", value_parser = quantity::parse_duration)]
     pub(crate) planner_time_limit: Option<std::time::Duration>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     /// Do not schedule this batch, but find the largest batch that fits and at which each scheduler loses at most this share of the speed
     /// (10%). The search doubles and halves, so it may miss a larger batch that fits
-    #[arg(long, value_name = "SHARE", value_parser = quantity::share, conflicts_with_all = ["batch", "times", "output", "check", "out"])]
+    #[arg(long, value_name = "SHARE", value_parser = quantity::parse_share, conflicts_with_all = ["batch", "times", "output", "check", "out"])]
     pub(crate) loss: Option<f64>,
     /// Do not schedule, but check the schedule in this file; exit code 4 if it is not valid
     #[arg(long, value_name = "SCHEDULE", conflicts_with_all = ["schedulers", "output", "out"])]

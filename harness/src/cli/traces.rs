@@ -80,7 +80,7 @@ pub(crate) struct ImportArgs {
     #[arg(long, value_enum, default_value_t = DialectArg::HalfOpen)]
     pub(crate) dialect: DialectArg,
     /// Round sizes up to multiples of N bytes and align offsets to it [default: as the framework does]
-    #[arg(long, value_name = "N", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "N", value_parser = quantity::parse_bytes)]
     pub(crate) align: Option<u64>,
     /// Take offsets as pins
     #[arg(long)]
@@ -164,7 +164,7 @@ pub(crate) struct ExplainArgs {
     #[arg(long, value_name = "N")]
     pub(crate) batch: Option<NonZeroU64>,
     /// The memory of the device [default: if memory ran out, what was reserved and what the device had left]
-    #[arg(long, value_name = "BYTES", value_parser = quantity::bytes)]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
     pub(crate) capacity: Option<u64>,
     /// Also write the answer as a page (.html) with a map of the framework's placement and the best plan
     #[cfg(feature = "reports")]
@@ -187,7 +187,7 @@ pub(crate) struct ShowArgs {
     pub(crate) output: PathBuf,
     /// Width and height of a plan's picture (.svg, .png) in pixels, from 320x200 to 10000x10000; if it is narrower than
     /// 600, the legend is below the map [default: 1200x640]
-    #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = pixels)]
+    #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = parse_pixels)]
     pub(crate) size: Option<(u32, u32)>,
 }
 
@@ -197,7 +197,7 @@ const MOST_PIXELS: u32 = 10_000;
 
 /// Reads the size of a picture, `1200x640`.
 #[cfg(feature = "reports")]
-fn pixels(text: &str) -> Result<(u32, u32), String> {
+fn parse_pixels(text: &str) -> Result<(u32, u32), String> {
     let size =
         text.split_once('x').and_then(|(width, height)| Some((width.parse().ok()?, height.parse().ok()?)));
     match size {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use planlab_solvers::placement::carry;
+use planlab_solvers::placement::carry_plan;
 use planlab_workloads::Trace;
 
 use crate::cli::PlanArgs;
@@ -22,17 +22,24 @@ pub(crate) struct Carried {
 /// # Errors
 ///
 /// If a file cannot be read, the plan does not belong to its trace, or the traces differ in more than sizes.
-pub(crate) fn carried(args: &PlanArgs, trace: &Trace, scratch: &Path) -> Result<Option<Carried>, Failure> {
+pub(crate) fn carried_plan(
+    args: &PlanArgs,
+    trace: &Trace,
+    scratch: &Path,
+) -> Result<Option<Carried>, Failure> {
     let (Some(plan), Some(of)) = (&args.carry, &args.of) else { return Ok(None) };
     if [&args.trace, plan, of].into_iter().filter(|name| *name == "-").count() > 1 {
-        return Err(Failure::usage("only one of the traces and the plan to carry over can come from stdin"));
+        return Err(Failure::from_usage(
+            "only one of the traces and the plan to carry over can come from stdin",
+        ));
     }
-    let old = inputs::open(&Source::resolve(of, &args.reading, scratch)?)?;
-    let verified = old.instance.verify(inputs::plan(plan, &old)?);
-    let verified = verified
-        .map_err(|violation| Failure::usage(format!("{plan} is not a valid plan of {of}: {violation}")))?;
-    let carried = carry(&verified, &trace.instance).map_err(|error| {
-        Failure::usage(format!("{plan} cannot be carried over to {}: {error}", args.trace))
+    let old = inputs::open_trace(&Source::resolve_argument(of, &args.reading, scratch)?)?;
+    let verified = old.instance.verify(inputs::read_plan(plan, &old)?);
+    let verified = verified.map_err(|violation| {
+        Failure::from_usage(format!("{plan} is not a valid plan of {of}: {violation}"))
+    })?;
+    let carried = carry_plan(&verified, &trace.instance).map_err(|error| {
+        Failure::from_usage(format!("{plan} cannot be carried over to {}: {error}", args.trace))
     })?;
     let hints = carried.offsets().iter().copied().map(Some).collect();
     Ok(Some(Carried { height: carried.height().get(), hints }))

@@ -10,7 +10,7 @@ use planlab_workloads::Trace;
 
 use crate::inputs;
 use crate::shell::exit::Failure;
-use crate::shell::output::note;
+use crate::shell::output::print_note;
 
 /// For each buffer an offset, or none.
 pub(crate) type Hints = Arc<[Option<Offset>]>;
@@ -27,25 +27,28 @@ pub(crate) fn of_trace(trace: &Trace) -> Option<Hints> {
 ///
 /// If the file is not a plan of exactly the trace's buffers.
 pub(crate) fn of_plan(argument: &str, trace: &Trace) -> Result<Hints, Failure> {
-    let name = inputs::name(argument);
+    let name = inputs::input_name(argument);
     let file = inputs::plan_file(argument)?;
-    let plan = file.plan(trace)?;
+    let plan = file.plan_for(trace)?;
     let hints = plan.offsets.iter().copied().map(Some).collect();
     match trace.instance.verify(plan) {
         Ok(_) => Ok(hints),
         Err(Violation::WrongCount { .. }) => {
-            let unmatched = file.unmatched(trace);
-            Err(Failure::usage(format!("{name}: not a plan of this trace: {unmatched}")).in_file(name, None))
+            let unmatched = file.unmatched_ids(trace);
+            Err(Failure::from_usage(format!("{name}: not a plan of this trace: {unmatched}"))
+                .in_file(name, None))
         }
         Err(violation) => {
-            note(&format!("{name} is not a valid plan ({violation}); its usable offsets serve as hints"));
+            print_note(&format!(
+                "{name} is not a valid plan ({violation}); its usable offsets serve as hints"
+            ));
             Ok(hints)
         }
     }
 }
 
 /// The digest that distinguishes these hints from others.
-pub(crate) fn digest(hints: &[Option<Offset>]) -> Digest {
+pub(crate) fn hints_digest(hints: &[Option<Offset>]) -> Digest {
     let word = |hint: &Option<Offset>| {
         let mut word = [0; 9];
         if let Some(offset) = hint {
@@ -65,7 +68,7 @@ mod tests {
     fn no_hint_is_another_hint_than_offset_0() {
         let all = [vec![], vec![None], vec![Some(0)], vec![Some(0), None], vec![None, Some(0)]];
         let digest = |hints: &Vec<Option<u64>>| {
-            digest(&hints.iter().map(|hint| hint.map(Offset::new)).collect::<Vec<_>>())
+            hints_digest(&hints.iter().map(|hint| hint.map(Offset::new)).collect::<Vec<_>>())
         };
         for (at, hints) in all.iter().enumerate() {
             assert!(all[..at].iter().all(|other| digest(other) != digest(hints)), "{hints:?}");

@@ -7,10 +7,10 @@ pub(crate) mod network;
 pub(crate) mod records;
 mod source;
 
-pub(crate) use carried::{Carried, carried};
-pub(crate) use files::Named;
+pub(crate) use carried::{Carried, carried_plan};
+pub(crate) use files::NamedFiles;
 pub(crate) use hints::Hints;
 pub(crate) use source::{
-    Source, alignment, bytes, document, import_parts, limits, name, open, open_parts, plan, plan_file,
-    refuse_several_arenas, set_limit,
+    Source, import_parts, input_limits, input_name, open_parts, open_trace, parse_alignment, plan_file,
+    read_file_bytes, read_file_document, read_plan, refuse_several_arenas, set_limit,
 };

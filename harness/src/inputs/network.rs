@@ -15,7 +15,7 @@ use planlab_graph::{Alias, Graph, GraphBuilder, OpId, Tensor, write_jsonl};
 use planlab_workloads::formats::read_graph_from;
 use planlab_workloads::models::{Allocator, Mode, Spec, find};
 
-use super::source::{Origin, Source, limits, name, reader};
+use super::source::{Origin, Source, input_limits, input_name, open_reader};
 use crate::cli::{AllocatorArg, ModeArg, ShapeArgs};
 use crate::shell::exit::Failure;
 
@@ -34,31 +34,31 @@ pub(crate) struct GraphFile {
 
 impl Network {
     /// A net with its shape at a batch, or a graph file of that batch. The default batch is that of the key, or 1.
-    pub(crate) fn resolve(
+    pub(crate) fn resolve_argument(
         argument: &str,
         shape: &ShapeArgs,
         batch: Option<NonZeroU64>,
     ) -> Result<Self, Failure> {
         if !is_file(argument) {
-            return Ok(Self::Net(spec(argument, shape, batch)?));
+            return Ok(Self::Net(parse_spec(argument, shape, batch)?));
         }
         if shape.is_said() {
-            return Err(Failure::usage(format!(
+            return Err(Failure::from_usage(format!(
                 "{}: --mode, --size, --sequence, --allocator-model and --workspace are for nets; a graph file has its \
                  own shape",
-                name(argument)
+                input_name(argument)
             )));
         }
-        let graph = read_graph_from(name(argument), reader(argument)?, limits())?;
+        let graph = read_graph_from(input_name(argument), open_reader(argument)?, input_limits())?;
         Ok(Self::File(GraphFile {
-            name: name(argument).to_owned(),
+            name: input_name(argument).to_owned(),
             graph,
             batch: batch.map_or(1, NonZeroU64::get),
         }))
     }
 
     /// The batch of the argument.
-    pub(crate) const fn batch(&self) -> u64 {
+    pub(crate) const fn batch_of_argument(&self) -> u64 {
         match self {
             Self::Net(spec) => spec.batch,
             Self::File(file) => file.batch,
@@ -66,17 +66,17 @@ impl Network {
     }
 
     /// The key of its workload at a batch: `model/alexnet/train/b32`; for a file `graph/<name>/b32`.
-    pub(crate) fn key(&self, batch: u64) -> String {
+    pub(crate) fn key_at(&self, batch: u64) -> String {
         match self {
             Self::Net(spec) => Spec { batch, ..*spec }.to_string(),
-            Self::File(file) => format!("graph/{}/b{batch}", file.stem()),
+            Self::File(file) => format!("graph/{}/b{batch}", file.file_stem()),
         }
     }
 
     /// Refuses Chainer's requests, for verbs that need operations.
     pub(crate) fn refuse_requests(&self, what: &str) -> Result<(), Failure> {
         match self {
-            Self::Net(spec) if spec.allocator == Allocator::Chainer => Err(Failure::usage(format!(
+            Self::Net(spec) if spec.allocator == Allocator::Chainer => Err(Failure::from_usage(format!(
                 "{what}: the requests of Chainer have no graph; leave out `chainer`"
             ))),
             _ => Ok(()),
@@ -84,40 +84,40 @@ impl Network {
     }
 
     /// Refuses a batch for which it has no trace.
-    pub(crate) fn check(&self, batch: u64) -> Result<(), Failure> {
+    pub(crate) fn check_batch(&self, batch: u64) -> Result<(), Failure> {
         match self {
-            Self::Net(spec) => Spec { batch, ..*spec }.program().map(drop).map_err(Failure::from),
-            Self::File(file) => file.scaled(batch).map(drop),
+            Self::Net(spec) => Spec { batch, ..*spec }.record_program().map(drop).map_err(Failure::from),
+            Self::File(file) => file.scale_to(batch).map(drop),
         }
     }
 
     /// Its graph at a batch.
-    pub(crate) fn graph(&self, batch: u64) -> Result<Graph, Failure> {
+    pub(crate) fn graph_at(&self, batch: u64) -> Result<Graph, Failure> {
         match self {
-            Self::Net(spec) => Ok(Spec { batch, ..*spec }.graph()?),
-            Self::File(file) => file.scaled(batch),
+            Self::Net(spec) => Ok(Spec { batch, ..*spec }.build_graph()?),
+            Self::File(file) => file.scale_to(batch),
         }
     }
 
     /// Its trace at a batch, in a form that a child can open; needed files are written to `scratch`.
-    pub(crate) fn source(&self, batch: u64, scratch: &Path) -> Result<Source, Failure> {
+    pub(crate) fn source_at(&self, batch: u64, scratch: &Path) -> Result<Source, Failure> {
         match self {
-            Self::Net(_) => Ok(Source::workload(&self.key(batch), None)),
+            Self::Net(_) => Ok(Source::from_workload(&self.key_at(batch), None)),
             Self::File(file) => {
                 let path = scratch.join(format!("batch-{batch}.jsonl"));
-                fs::write(&path, write_jsonl(&file.scaled(batch)?))?;
-                Ok(source_file(&self.key(batch), path))
+                fs::write(&path, write_jsonl(&file.scale_to(batch)?))?;
+                Ok(source_file(&self.key_at(batch), path))
             }
         }
     }
 
     /// Bytes of parameters, in training also their gradients and `states` more numbers for each; for a file, its
     /// external tensors.
-    pub(crate) fn kept(&self, states: u64) -> Result<u64, Failure> {
+    pub(crate) fn kept_bytes(&self, states: u64) -> Result<u64, Failure> {
         let bytes = match self {
             Self::Net(spec) => {
                 let copies = if spec.mode == Mode::Train { 2 + states } else { 1 };
-                spec.parameters()?.checked_mul(FLOAT).and_then(|bytes| bytes.checked_mul(copies))
+                spec.parameter_count()?.checked_mul(FLOAT).and_then(|bytes| bytes.checked_mul(copies))
             }
             Self::File(file) => {
                 let tensors = file.graph.tensors().iter();
@@ -125,19 +125,19 @@ impl Network {
                 external.map(|tensor| tensor.bytes.get()).try_fold(0_u64, u64::checked_add)
             }
         };
-        bytes.ok_or_else(|| Failure::usage("the bytes kept beside the plan do not fit in 64 bits"))
+        bytes.ok_or_else(|| Failure::from_usage("the bytes kept beside the plan do not fit in 64 bits"))
     }
 }
 
 /// The net of a key, drawn as SVG by Graphviz; `None` if Graphviz is not installed, or the net has too many operations
 /// for a readable drawing.
 #[cfg(feature = "reports")]
-pub(crate) fn drawn(key: &str) -> Option<String> {
-    let graph = key.parse::<Spec>().ok()?.graph().ok()?;
+pub(crate) fn draw_net(key: &str) -> Option<String> {
+    let graph = key.parse::<Spec>().ok()?.build_graph().ok()?;
     if graph.operations().len() > DRAWN {
         return None;
     }
-    svg(&write_dot(&graph, &graph.order()).ok()?).ok()
+    render_dot(&write_dot(&graph, &graph.operation_order()).ok()?).ok()
 }
 
 /// The most operations of a net that is drawn.
@@ -146,7 +146,7 @@ const DRAWN: usize = 300;
 
 /// Renders a text with Graphviz.
 #[cfg(feature = "reports")]
-fn svg(dot: &str) -> io::Result<String> {
+fn render_dot(dot: &str) -> io::Result<String> {
     let mut child = Command::new("dot")
         .arg("-Tsvg")
         .stdin(Stdio::piped())
@@ -167,7 +167,7 @@ const FLOAT: u64 = 4;
 
 /// The source of a trace or graph in a file that we wrote.
 pub(crate) fn source_file(key: &str, path: PathBuf) -> Source {
-    Source { origin: Origin::File(path), ..Source::workload(key, None) }
+    Source { origin: Origin::File(path), ..Source::from_workload(key, None) }
 }
 
 /// Whether an argument names a file rather than a net.
@@ -179,11 +179,15 @@ pub(crate) fn is_file(argument: &str) -> bool {
 }
 
 /// The net of a name with its shape, or of a whole key (`model/...`), which includes the shape.
-pub(crate) fn spec(argument: &str, shape: &ShapeArgs, batch: Option<NonZeroU64>) -> Result<Spec, Failure> {
+pub(crate) fn parse_spec(
+    argument: &str,
+    shape: &ShapeArgs,
+    batch: Option<NonZeroU64>,
+) -> Result<Spec, Failure> {
     if argument.starts_with("model/") {
         let spec: Spec = argument.parse()?;
         if shape.is_said() || batch.is_some() {
-            return Err(Failure::usage(format!(
+            return Err(Failure::from_usage(format!(
                 "`{argument}` contains its shape and batch; to choose them, name the net alone"
             )));
         }
@@ -212,17 +216,17 @@ pub(crate) fn spec(argument: &str, shape: &ShapeArgs, batch: Option<NonZeroU64>)
 pub(crate) fn in_order(graph: &Graph, order: &[OpId]) -> Result<Graph, Failure> {
     let mut builder = GraphBuilder::default();
     for tensor in graph.tensors() {
-        builder.tensor(tensor.clone());
+        builder.add_tensor(tensor.clone());
     }
     for &op in order {
-        builder.operation(graph.operations()[op.index()].clone());
+        builder.add_operation(graph.operations()[op.index()].clone());
     }
     Ok(builder.build()?)
 }
 
 impl GraphFile {
     /// The file's name without folders and extensions.
-    fn stem(&self) -> &str {
+    fn file_stem(&self) -> &str {
         let file = Path::new(&self.name).file_name().and_then(|name| name.to_str()).unwrap_or(&self.name);
         let stem = [".zst", ".gz"].iter().find_map(|ending| file.strip_suffix(ending)).unwrap_or(file);
         let stem = stem.strip_suffix(".jsonl").unwrap_or(stem).trim_matches(['<', '>']);
@@ -236,7 +240,7 @@ impl GraphFile {
     }
 
     /// The graph at another batch: tensors and workspaces grow with it, external tensors stay.
-    fn scaled(&self, batch: u64) -> Result<Graph, Failure> {
+    fn scale_to(&self, batch: u64) -> Result<Graph, Failure> {
         if batch == self.batch {
             return Ok(self.graph.clone());
         }
@@ -244,14 +248,15 @@ impl GraphFile {
             let product = u128::from(bytes.get()) * u128::from(batch);
             let of = u128::from(self.batch);
             let whole = u64::try_from(product / of).ok().filter(|_| product.is_multiple_of(of));
-            let bad =
-                || Failure::usage(format!("{}: {} has no whole size at batch {batch}", self.name, what()));
+            let bad = || {
+                Failure::from_usage(format!("{}: {} has no whole size at batch {batch}", self.name, what()))
+            };
             whole.map(Bytes::new).ok_or_else(bad)
         };
         let mut builder = GraphBuilder::default();
         for tensor in self.graph.tensors() {
             if self.is_external(tensor) {
-                builder.tensor(tensor.clone());
+                builder.add_tensor(tensor.clone());
                 continue;
             }
             let bytes = scale(tensor.bytes, &|| format!("tensor `{}`", tensor.name))?;
@@ -262,13 +267,13 @@ impl GraphFile {
                 }),
                 None => None,
             };
-            builder.tensor(Tensor { bytes, alias, ..tensor.clone() });
+            builder.add_tensor(Tensor { bytes, alias, ..tensor.clone() });
         }
         for (number, operation) in self.graph.operations().iter().enumerate() {
             let mut operation = operation.clone();
             operation.workspace =
                 scale(operation.workspace, &|| format!("the workspace of operation {number}"))?;
-            builder.operation(operation);
+            builder.add_operation(operation);
         }
         Ok(builder.build()?)
     }

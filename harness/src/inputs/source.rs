@@ -29,7 +29,7 @@ pub(crate) fn set_limit(bytes: Option<u64>) {
 }
 
 /// How much of an input is read.
-pub(crate) fn limits() -> InputLimits {
+pub(crate) fn input_limits() -> InputLimits {
     LIMITS.get().copied().unwrap_or_default()
 }
 
@@ -61,14 +61,14 @@ impl Source {
     /// The same source under the key that `bench` gives a file, so that rows of both belong together.
     pub(crate) fn under_its_key(mut self, trace: &Trace) -> Self {
         if let Origin::File(_) = self.origin {
-            self.name = FileWorkload::key(&self.name, self.part.as_deref(), &trace.instance.digest());
+            self.name = FileWorkload::part_key(&self.name, self.part.as_deref(), &trace.instance.digest());
         }
         self
     }
 
     /// What a TRACE argument means: `-`, a file, or a workload's key. Standard input is copied to a file
     /// in `scratch`, so that it can be opened again.
-    pub(crate) fn resolve(
+    pub(crate) fn resolve_argument(
         argument: &str,
         reading: &crate::cli::Reading,
         scratch: &Path,
@@ -85,27 +85,27 @@ impl Source {
         };
         if argument == "-" {
             let copy = scratch.join("stdin.csv");
-            keep(STDIN, io::stdin(), &copy)?;
+            keep_copy(STDIN, io::stdin(), &copy)?;
             return Ok(source(Origin::File(copy), STDIN));
         }
         let path = Path::new(argument);
         if path.exists() && !path.is_file() && !path.is_dir() {
             // A pipe can be read once, and the child opens its trace again.
             let copy = scratch.join("piped.csv");
-            keep(argument, open_file(path, argument)?, &copy)?;
+            keep_copy(argument, open_file(path, argument)?, &copy)?;
             return Ok(source(Origin::File(copy), argument));
         }
         if path.is_file() || is_file_name(argument) {
             return Ok(source(Origin::File(path.to_owned()), argument));
         }
         if path.is_dir() {
-            return Err(Failure::usage(format!("{argument}: this is a folder, not a trace")));
+            return Err(Failure::from_usage(format!("{argument}: this is a folder, not a trace")));
         }
         Ok(source(Origin::Workload, argument))
     }
 
     /// A workload of the catalog, as a suite names it.
-    pub(crate) fn workload(key: &str, corpus: Option<&Path>) -> Self {
+    pub(crate) fn from_workload(key: &str, corpus: Option<&Path>) -> Self {
         let corpus = corpus.map(Path::to_owned);
         let (name, dims) = (key.to_owned(), Vec::new());
         Self {
@@ -127,18 +127,18 @@ impl Source {
 
     /// A workload of a catalog, which may be a file.
     pub(crate) fn of_catalog(key: &str, catalog: &Catalog) -> Self {
-        let source = Self::workload(key, catalog.corpus());
-        match catalog.file(key) {
+        let source = Self::from_workload(key, catalog.corpus());
+        match catalog.find_file(key) {
             Some(file) => Self { origin: Origin::Keyed(Box::new(file.clone())), ..source },
             None => source,
         }
     }
 
-    pub(crate) fn options(&self) -> Result<ReadOptions, Failure> {
+    pub(crate) fn read_options(&self) -> Result<ReadOptions, Failure> {
         Ok(ReadOptions {
             pins: self.pins,
-            limits: limits(),
-            alignment: alignment(self.align)?,
+            limits: input_limits(),
+            alignment: parse_alignment(self.align)?,
             part: self.part.clone(),
             dims: self.dims.clone(),
             without_in_place: !self.in_place,
@@ -148,8 +148,9 @@ impl Source {
 }
 
 /// What `--align` says.
-pub(crate) fn alignment(bytes: Option<u64>) -> Result<Option<Alignment>, Failure> {
-    let known = |bytes| Alignment::new(bytes).ok_or_else(|| Failure::usage("an alignment must be above 0"));
+pub(crate) fn parse_alignment(bytes: Option<u64>) -> Result<Option<Alignment>, Failure> {
+    let known =
+        |bytes| Alignment::new(bytes).ok_or_else(|| Failure::from_usage("an alignment must be above 0"));
     bytes.map(known).transpose()
 }
 
@@ -157,12 +158,12 @@ pub(crate) fn alignment(bytes: Option<u64>) -> Result<Option<Alignment>, Failure
 const STDIN: &str = "<stdin>";
 
 /// What errors call an input.
-pub(crate) fn name(argument: &str) -> &str {
+pub(crate) fn input_name(argument: &str) -> &str {
     if argument == "-" { STDIN } else { argument }
 }
 
 /// Opens a file, or standard input for `-`.
-pub(crate) fn reader(argument: &str) -> Result<Box<dyn Read>, Failure> {
+pub(crate) fn open_reader(argument: &str) -> Result<Box<dyn Read>, Failure> {
     Ok(match argument {
         "-" => Box::new(io::stdin()),
         path => Box::new(open_file(Path::new(path), argument)?),
@@ -174,19 +175,19 @@ fn open_file(path: &Path, name: &str) -> Result<File, Failure> {
 }
 
 /// All bytes of a file that is no trace.
-pub(crate) fn bytes(argument: &str) -> Result<Vec<u8>, Failure> {
-    Ok(read_bytes(name(argument), reader(argument)?, limits())?)
+pub(crate) fn read_file_bytes(argument: &str) -> Result<Vec<u8>, Failure> {
+    Ok(read_bytes(input_name(argument), open_reader(argument)?, input_limits())?)
 }
 
 /// The text of a document (JSON, TOML).
-pub(crate) fn document(argument: &str) -> Result<String, Failure> {
-    Ok(read_document(name(argument), reader(argument)?, limits())?)
+pub(crate) fn read_file_document(argument: &str) -> Result<String, Failure> {
+    Ok(read_document(input_name(argument), open_reader(argument)?, input_limits())?)
 }
 
 /// Copies what can be read once to a file, which takes no more than may be read of it.
-fn keep(name: &str, input: impl Read, copy: &Path) -> Result<(), Failure> {
+fn keep_copy(name: &str, input: impl Read, copy: &Path) -> Result<(), Failure> {
     let mut tee = Tee { input, copy: File::create(copy)?, failed: None };
-    let checked = check_input(name, &mut tee, limits());
+    let checked = check_input(name, &mut tee, input_limits());
     match tee.failed {
         Some(error) => Err(error.into()),
         None => Ok(checked?),
@@ -213,18 +214,18 @@ impl<R: Read> Read for Tee<R> {
 }
 
 /// Opens a trace.
-pub(crate) fn open(source: &Source) -> Result<Trace, Failure> {
-    let options = source.options()?;
+pub(crate) fn open_trace(source: &Source) -> Result<Trace, Failure> {
+    let options = source.read_options()?;
     match &source.origin {
         Origin::Workload => {
             if let Some(part) = &source.part {
-                return Err(Failure::usage(format!(
+                return Err(Failure::from_usage(format!(
                     "{} is a single trace without parts, so it has no part `{part}`",
                     source.name
                 )));
             }
-            let catalog = Catalog::new(source.corpus.clone()).with_limits(limits());
-            let trace = catalog.load(&source.name).map_err(neither)?;
+            let catalog = Catalog::new(source.corpus.clone()).with_limits(input_limits());
+            let trace = catalog.load(&source.name).map_err(neither_error)?;
             if source.align.is_none() && source.in_place {
                 return Ok(trace);
             }
@@ -235,7 +236,7 @@ pub(crate) fn open(source: &Source) -> Result<Trace, Failure> {
             let file = open_file(path, &source.name)?;
             Ok(read_trace_from(&source.name, file, &options)?)
         }
-        Origin::Keyed(file) => Ok(file.trace(limits())?),
+        Origin::Keyed(file) => Ok(file.read_trace(input_limits())?),
     }
 }
 
@@ -243,7 +244,7 @@ pub(crate) fn open(source: &Source) -> Result<Trace, Failure> {
 pub(crate) fn refuse_several_arenas(name: &str, trace: &Trace, what: &str) -> Result<(), Failure> {
     match trace.instance.arenas() {
         [_] => Ok(()),
-        arenas => Err(Failure::usage(format!(
+        arenas => Err(Failure::from_usage(format!(
             "{name} has {} arenas, and {what} has one memory for all buffers",
             arenas.len()
         ))),
@@ -251,9 +252,9 @@ pub(crate) fn refuse_several_arenas(name: &str, trace: &Trace, what: &str) -> Re
 }
 
 /// The error of an argument that is no file either.
-fn neither(error: WorkloadError) -> Failure {
+fn neither_error(error: WorkloadError) -> Failure {
     match &error {
-        WorkloadError::Unknown { key, nearest } => Failure::usage(format!(
+        WorkloadError::Unknown { key, nearest } => Failure::from_usage(format!(
             "there is no file and no workload `{key}`{}; `planlab list workloads` lists them",
             did_you_mean(nearest)
         )),
@@ -264,10 +265,10 @@ fn neither(error: WorkloadError) -> Failure {
 /// Opens a trace with what a framework says beside it: all parts of a file of another tool, or those that are asked for.
 pub(crate) fn open_parts(source: &Source) -> Result<Imported, Failure> {
     match &source.origin {
-        Origin::Workload | Origin::Keyed(_) => Ok(Imported::of("all", open(source)?)),
+        Origin::Workload | Origin::Keyed(_) => Ok(Imported::from_trace("all", open_trace(source)?)),
         Origin::File(path) => {
             let file = open_file(path, &source.name)?;
-            Ok(import::read(&source.name, file, None, &source.options()?)?)
+            Ok(import::read(&source.name, file, None, &source.read_options()?)?)
         }
     }
 }
@@ -278,15 +279,20 @@ pub(crate) fn import_parts(
     format: Option<&Reader>,
     options: ReadOptions,
 ) -> Result<Imported, Failure> {
-    Ok(import::read(name(argument), reader(argument)?, format, &ReadOptions { limits: limits(), ..options })?)
+    Ok(import::read(
+        input_name(argument),
+        open_reader(argument)?,
+        format,
+        &ReadOptions { limits: input_limits(), ..options },
+    )?)
 }
 
 /// Reads the rows of a plan.
 pub(crate) fn plan_file(argument: &str) -> Result<PlanFile, Failure> {
-    Ok(PlanFile::read(name(argument), reader(argument)?, limits())?)
+    Ok(PlanFile::read_rows(input_name(argument), open_reader(argument)?, input_limits())?)
 }
 
 /// Reads a plan of a trace.
-pub(crate) fn plan(argument: &str, trace: &Trace) -> Result<Plan, Failure> {
-    Ok(plan_file(argument)?.plan(trace)?)
+pub(crate) fn read_plan(argument: &str, trace: &Trace) -> Result<Plan, Failure> {
+    Ok(plan_file(argument)?.plan_for(trace)?)
 }

@@ -18,7 +18,7 @@ use crate::shell::exit::Failure;
 /// # Errors
 ///
 /// If stdin contains no request, or the parent has ended; `parent` returns its process id.
-pub(crate) fn receive<Request: DeserializeOwned>(
+pub(crate) fn receive_request<Request: DeserializeOwned>(
     parent: fn(&Request) -> u32,
 ) -> Result<(Request, File), Failure> {
     let channel = private_stdout()?;
@@ -73,7 +73,7 @@ pub(crate) fn cancel_on_term() -> io::Result<CancelToken> {
 }
 
 /// Writes an answer as one line.
-pub(crate) fn tell(channel: &mut File, reply: &impl Serialize) -> io::Result<()> {
+pub(crate) fn send_reply(channel: &mut File, reply: &impl Serialize) -> io::Result<()> {
     let mut line = serde_json::to_vec(reply)?;
     line.push(b'\n');
     channel.write_all(&line)

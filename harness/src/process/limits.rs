@@ -25,10 +25,10 @@ impl Mechanism {
     }
 
     /// The first mechanism that works on this machine, found by trying.
-    pub(crate) fn detect() -> Self {
+    pub(crate) fn detect_mechanism() -> Self {
         for mechanism in [Self::CgroupV2, Self::CgroupV1] {
-            if let Some(root) = mechanism.root() {
-                sweep(&root);
+            if let Some(root) = mechanism.cgroup_root() {
+                sweep_dead_groups(&root);
             }
             if Cgroup::create(mechanism, Some(1 << 30)).is_ok_and(|group| group.is_some()) {
                 return mechanism;
@@ -37,7 +37,7 @@ impl Mechanism {
         Self::Rlimit
     }
 
-    fn root(self) -> Option<PathBuf> {
+    fn cgroup_root(self) -> Option<PathBuf> {
         match self {
             Self::CgroupV2 => own_v2_group(),
             Self::CgroupV1 => Some(PathBuf::from("/sys/fs/cgroup/memory")),
@@ -49,7 +49,7 @@ impl Mechanism {
 /// Removes groups of killed runs, with the processes that still run in them: folders `planlab-<pid>-...` whose process
 /// has ended. A cgroup file system has no locks, so the name contains the process. A process of another container has
 /// other numbers: its group stays, since the kernel never removes one in use.
-fn sweep(root: &Path) {
+fn sweep_dead_groups(root: &Path) {
     let Ok(entries) = fs::read_dir(root) else { return };
     for entry in entries.filter_map(Result::ok) {
         let name = entry.file_name();
@@ -93,24 +93,24 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 impl Cgroup {
     /// A new group with a memory limit in bytes; `None` if the mechanism has no groups.
     pub(crate) fn create(mechanism: Mechanism, memory: Option<u64>) -> io::Result<Option<Self>> {
-        let Some(root) = mechanism.root() else { return Ok(None) };
+        let Some(root) = mechanism.cgroup_root() else { return Ok(None) };
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let folder = root.join(format!("planlab-{}-{number}", std::process::id()));
         fs::create_dir(&folder)?;
         let group = Self { folder, mechanism };
         if let Some(bytes) = memory {
-            group.write(group.limit_file(), &bytes.to_string())?;
+            group.write_file(group.limit_file(), &bytes.to_string())?;
             // A child must not use swap to escape its limit.
             let _ = match mechanism {
-                Mechanism::CgroupV2 => group.write("memory.swap.max", "0"),
-                _ => group.write("memory.memsw.limit_in_bytes", &bytes.to_string()),
+                Mechanism::CgroupV2 => group.write_file("memory.swap.max", "0"),
+                _ => group.write_file("memory.memsw.limit_in_bytes", &bytes.to_string()),
             };
         }
         Ok(Some(group))
     }
 
-    pub(crate) fn add(&self, pid: u32) -> io::Result<()> {
-        self.write("cgroup.procs", &pid.to_string())
+    pub(crate) fn add_process(&self, pid: u32) -> io::Result<()> {
+        self.write_file("cgroup.procs", &pid.to_string())
     }
 
     /// Whether the kernel killed a process of the group for using too much memory.
@@ -130,7 +130,7 @@ impl Cgroup {
         }
     }
 
-    fn write(&self, file: &str, value: &str) -> io::Result<()> {
+    fn write_file(&self, file: &str, value: &str) -> io::Result<()> {
         fs::write(self.folder.join(file), value)
     }
 }

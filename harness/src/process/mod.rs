@@ -10,13 +10,15 @@ mod tail;
 mod talk;
 mod usage;
 
-pub(crate) use child::{cancel_on_term, die_with_parent, limit_address_space, receive, tell};
+pub(crate) use child::{cancel_on_term, die_with_parent, limit_address_space, receive_request, send_reply};
 pub(crate) use orphans::{
-    adopt_orphans, collect, end_all, end_orphans, has_children, has_ended, signal, spawn,
+    adopt_orphans, collect_child, end_all, end_orphans, has_children, has_ended, signal_group, spawn_child,
 };
-pub(crate) use parent::{Death, Lines, cause, command, confine, end_of, listen, reap, send};
-pub(crate) use tail::{Tail, tail};
+pub(crate) use parent::{
+    Death, Lines, confine_child, death_cause, end_of, hidden_command, listen_to, reap_child, send_request,
+};
+pub(crate) use tail::{Tail, read_tail};
 #[cfg(feature = "reports")]
 pub(crate) use talk::talk_through;
-pub(crate) use talk::{Talk, talk};
+pub(crate) use talk::{Talk, talk_to_child};
 pub(crate) use usage::{ProcessUsage, measured, peak_rss_of};

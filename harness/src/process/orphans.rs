@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(1);
 /// The children that somebody waits for.
 static CHILDREN: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
 
-fn children() -> MutexGuard<'static, BTreeSet<u32>> {
+fn lock_children() -> MutexGuard<'static, BTreeSet<u32>> {
     CHILDREN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -48,9 +48,9 @@ pub(crate) fn adopt_orphans() -> io::Result<()> {
     if own == 1 || ADOPTS.load(Ordering::Relaxed) {
         return Ok(());
     }
-    let known = children();
+    let known = lock_children();
     let is_foreign = |(pid, parent): (u32, u32)| parent == own && !known.contains(&pid);
-    if processes().into_iter().any(is_foreign) {
+    if parent_of_processes().into_iter().any(is_foreign) {
         return Err(io::Error::other(
             "this process had children when it started, which cannot be distinguished from a planner's",
         ));
@@ -60,14 +60,14 @@ pub(crate) fn adopt_orphans() -> io::Result<()> {
     Ok(())
 }
 
-/// Starts a child that is no orphan until [`collect`] has waited for it.
+/// Starts a child that is no orphan until [`collect_child`] has waited for it.
 ///
 /// # Errors
 ///
 /// If it cannot be started.
-pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
+pub(crate) fn spawn_child(command: &mut Command) -> io::Result<Child> {
     // Under the lock, so that nobody sees the child before it is known.
-    let mut children = children();
+    let mut children = lock_children();
     let child = command.spawn()?;
     children.insert(child.id());
     Ok(child)
@@ -75,8 +75,8 @@ pub(crate) fn spawn(command: &mut Command) -> io::Result<Child> {
 
 /// Sends a signal to a child and to all of its group. Nobody gets it once the child was waited for, as its number may
 /// be another's then.
-pub(crate) fn signal(pid: u32, signal: Signal) {
-    let children = children();
+pub(crate) fn signal_group(pid: u32, signal: Signal) {
+    let children = lock_children();
     if let Some(pid) = to_pid(pid).filter(|_| children.contains(&pid))
         && (kill_process_group(pid, signal).is_err() || signal == Signal::KILL)
     {
@@ -100,9 +100,9 @@ pub(crate) fn has_ended(pid: u32) -> io::Result<bool> {
 /// # Errors
 ///
 /// If it is no child.
-pub(crate) fn collect(child: &mut Child) -> io::Result<ExitStatus> {
+pub(crate) fn collect_child(child: &mut Child) -> io::Result<ExitStatus> {
     let seen = look_at(child.id(), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
-    let mut children = children();
+    let mut children = lock_children();
     if let Some(group) = to_pid(child.id()).filter(|_| seen.is_ok()) {
         // The child holds the group's number until it is collected.
         let _ = kill_process_group(group, Signal::KILL);
@@ -119,20 +119,20 @@ fn look_at(pid: u32, options: WaitIdOptions) -> io::Result<Option<rustix::proces
 
 /// Whether somebody waits for a child now.
 pub(crate) fn has_children() -> bool {
-    !children().is_empty()
+    !lock_children().is_empty()
 }
 
 /// Kills all orphans that this process has adopted with all that they started, until none is left.
 pub(crate) fn end_orphans() {
     let until = Instant::now() + PATIENCE;
-    while kill_all_but(&children()) && Instant::now() < until {
+    while kill_all_but(&lock_children()) && Instant::now() < until {
         thread::sleep(LOOK);
     }
 }
 
 /// Kills all processes below this one if it adopts orphans. The caller ends this process; nothing starts any more.
 pub(crate) fn end_all() {
-    let children = children();
+    let children = lock_children();
     let until = Instant::now() + PATIENCE;
     while kill_all_but(&BTreeSet::new()) && Instant::now() < until {
         thread::sleep(LOOK);
@@ -151,7 +151,7 @@ fn kill_all_but(kept: &BTreeSet<u32>) -> bool {
     if waitid(WaitId::All, any).is_err() {
         return false;
     }
-    let orphans = below(std::process::id(), &processes(), kept);
+    let orphans = descendants(std::process::id(), &parent_of_processes(), kept);
     for pid in orphans.iter().filter_map(|&pid| to_pid(pid)) {
         kill_below(pid, &orphans);
         // Only a child can be waited for; anything below becomes one when its parent ends.
@@ -175,7 +175,7 @@ fn kill_below(pid: Pid, orphans: &[u32]) {
 }
 
 /// All processes below `root`, except `kept` children and what is below them.
-fn below(root: u32, parents: &BTreeMap<u32, u32>, kept: &BTreeSet<u32>) -> Vec<u32> {
+fn descendants(root: u32, parents: &BTreeMap<u32, u32>, kept: &BTreeSet<u32>) -> Vec<u32> {
     let mut found = vec![root];
     let mut next = 0;
     while let Some(&parent) = found.get(next) {
@@ -187,7 +187,7 @@ fn below(root: u32, parents: &BTreeMap<u32, u32>, kept: &BTreeSet<u32>) -> Vec<u
 }
 
 /// The parent of every process.
-fn processes() -> BTreeMap<u32, u32> {
+fn parent_of_processes() -> BTreeMap<u32, u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().filter_map(Result::ok);
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     pids.filter_map(|pid| Some((pid, parent_of(pid)?))).collect()
@@ -215,18 +215,18 @@ mod tests {
     fn orphans_are_all_but_kept_children() {
         let parents = [(10, 1), (20, 10), (21, 20), (30, 10), (31, 30), (32, 31), (40, 1)];
         let kept = BTreeSet::from([20]);
-        let mut found = below(10, &BTreeMap::from(parents), &kept);
+        let mut found = descendants(10, &BTreeMap::from(parents), &kept);
         found.sort_unstable();
         assert_eq!(found, [30, 31, 32]);
     }
 
     #[test]
     fn a_collected_child_gets_no_signal() {
-        let mut child = spawn(Command::new("sleep").arg("1000").process_group(0)).expect("it runs");
+        let mut child = spawn_child(Command::new("sleep").arg("1000").process_group(0)).expect("it runs");
         assert!(!has_ended(child.id()).expect("ours"));
-        signal(child.id(), Signal::KILL);
-        assert_eq!(collect(&mut child).expect("ours").signal(), Some(9));
-        assert!(has_ended(child.id()).is_err() && !children().contains(&child.id()));
+        signal_group(child.id(), Signal::KILL);
+        assert_eq!(collect_child(&mut child).expect("ours").signal(), Some(9));
+        assert!(has_ended(child.id()).is_err() && !lock_children().contains(&child.id()));
     }
 
     #[test]
@@ -234,8 +234,8 @@ mod tests {
         let script = "sleep 1000 & echo $!";
         let mut command = Command::new("sh");
         command.args(["-c", script]).process_group(0).stdout(Stdio::piped());
-        let mut child = spawn(&mut command).expect("it runs");
-        collect(&mut child).expect("ours");
+        let mut child = spawn_child(&mut command).expect("it runs");
+        collect_child(&mut child).expect("ours");
         // The group's last process held the stream.
         let mut line = String::new();
         child.stdout.take().expect("piped").read_to_string(&mut line).expect("text");

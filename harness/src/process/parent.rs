@@ -11,8 +11,8 @@ use rustix::process::Signal;
 use serde::Serialize;
 
 use super::limits::Cgroup;
-use super::orphans::{collect, has_ended, signal};
-use super::{Tail, tail};
+use super::orphans::{collect_child, has_ended, signal_group};
+use super::{Tail, read_tail};
 use crate::cli::INPUT_LIMIT;
 use crate::inputs;
 
@@ -42,11 +42,11 @@ pub(crate) enum Death {
 /// # Errors
 ///
 /// If the path of this program is not known.
-pub(crate) fn command(verb: &str) -> io::Result<Command> {
+pub(crate) fn hidden_command(verb: &str) -> io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command
         .arg(verb)
-        .env(INPUT_LIMIT, inputs::limits().unpacked().to_string())
+        .env(INPUT_LIMIT, inputs::input_limits().unpacked_bytes().to_string())
         .process_group(0)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -55,7 +55,7 @@ pub(crate) fn command(verb: &str) -> io::Result<Command> {
 }
 
 /// Writes a request to the child's stdin, and closes it.
-pub(crate) fn send(child: &mut Child, request: &impl Serialize) {
+pub(crate) fn send_request(child: &mut Child, request: &impl Serialize) {
     if let Some(mut stdin) = child.stdin.take() {
         let mut line = serde_json::to_vec(request).expect("a request is plain data");
         line.push(b'\n');
@@ -68,7 +68,7 @@ pub(crate) fn send(child: &mut Child, request: &impl Serialize) {
 pub(crate) type Lines = Receiver<Vec<u8>>;
 
 /// Listens to the child's stdout.
-pub(crate) fn listen(child: &mut Child) -> Lines {
+pub(crate) fn listen_to(child: &mut Child) -> Lines {
     let (sender, lines) = mpsc::channel();
     if let Some(stdout) = child.stdout.take() {
         let mut stdout = BufReader::new(stdout);
@@ -84,7 +84,7 @@ pub(crate) fn listen(child: &mut Child) -> Lines {
 
 /// The end of the child's stderr.
 pub(crate) fn end_of(child: &mut Child) -> Tail {
-    tail(child.stderr.take(), TAIL)
+    read_tail(child.stderr.take(), TAIL)
 }
 
 /// Waits for the child, then kills what is left of its process group.
@@ -92,16 +92,16 @@ pub(crate) fn end_of(child: &mut Child) -> Tail {
 /// # Errors
 ///
 /// If waiting for the child fails.
-pub(crate) fn reap(child: &mut Child) -> io::Result<ExitStatus> {
+pub(crate) fn reap_child(child: &mut Child) -> io::Result<ExitStatus> {
     let patience = Instant::now() + GRACE;
     while Instant::now() < patience {
         if has_ended(child.id())? {
-            return collect(child);
+            return collect_child(child);
         }
         thread::sleep(Duration::from_millis(1));
     }
-    signal(child.id(), Signal::KILL);
-    collect(child)
+    signal_group(child.id(), Signal::KILL);
+    collect_child(child)
 }
 
 /// Limits the memory of a child by a group.
@@ -109,17 +109,17 @@ pub(crate) fn reap(child: &mut Child) -> io::Result<ExitStatus> {
 /// # Errors
 ///
 /// If that fails. The child is killed then.
-pub(crate) fn confine(child: &mut Child, group: Option<&Cgroup>) -> io::Result<()> {
-    let added = group.map_or(Ok(()), |group| group.add(child.id()));
+pub(crate) fn confine_child(child: &mut Child, group: Option<&Cgroup>) -> io::Result<()> {
+    let added = group.map_or(Ok(()), |group| group.add_process(child.id()));
     if added.is_err() {
-        signal(child.id(), Signal::KILL);
-        let _ = reap(child);
+        signal_group(child.id(), Signal::KILL);
+        let _ = reap_child(child);
     }
     added
 }
 
 /// Why a child ended without an answer.
-pub(crate) fn cause(status: ExitStatus, ran_out_of_memory: bool, stderr: &str) -> Death {
+pub(crate) fn death_cause(status: ExitStatus, ran_out_of_memory: bool, stderr: &str) -> Death {
     // Without a cgroup: Rust's and C++'s messages for a failed allocation.
     let failed = ["memory allocation of ", "std::bad_alloc"].iter().any(|words| stderr.contains(words));
     if ran_out_of_memory || failed {

@@ -24,7 +24,7 @@ pub(crate) struct Tail {
 }
 
 /// Reads a stream to its end in a thread, and keeps its last `most` bytes; an empty text if there is no stream.
-pub(crate) fn tail(stream: Option<impl Read + AsFd + Send + 'static>, most: usize) -> Tail {
+pub(crate) fn read_tail(stream: Option<impl Read + AsFd + Send + 'static>, most: usize) -> Tail {
     let kept: Arc<Mutex<VecDeque<u8>>> = Arc::default();
     let (close, closed) = mpsc::channel();
     let copy = stream.as_ref().and_then(|stream| stream.as_fd().try_clone_to_owned().ok());
@@ -46,7 +46,7 @@ pub(crate) fn tail(stream: Option<impl Read + AsFd + Send + 'static>, most: usiz
 
 impl Tail {
     /// The text, once the writer has ended. If another process holds the stream, what was written until now.
-    pub(crate) fn finish(self) -> String {
+    pub(crate) fn finish_tail(self) -> String {
         let until = Instant::now() + LONGEST;
         while self.closed.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout)
             && self.has_more()
@@ -74,14 +74,14 @@ mod tests {
         let words: Vec<u8> = (0..3000_u32).flat_map(|n| format!("{n} ").into_bytes()).collect();
         let of = |most| {
             let (reader, mut writer) = std::io::pipe().expect("a pipe");
-            let tail = tail(Some(reader), most);
+            let tail = read_tail(Some(reader), most);
             writer.write_all(&words).expect("it is read");
             drop(writer);
-            tail.finish()
+            tail.finish_tail()
         };
         assert_eq!(of(10), "2998 2999");
         assert!(of(1 << 20).starts_with("0 1 2 "));
-        assert_eq!(tail(None::<std::io::PipeReader>, 10).finish(), "");
+        assert_eq!(read_tail(None::<std::io::PipeReader>, 10).finish_tail(), "");
     }
 
     #[test]
@@ -89,11 +89,11 @@ mod tests {
         let (reader, mut writer) = std::io::pipe().expect("a pipe");
         let (sender, seen) = mpsc::channel();
         let watched = Watched { reader, sender };
-        let tail = tail(Some(watched), 10);
+        let tail = read_tail(Some(watched), 10);
         writer.write_all(b"words").expect("it is read");
         // At its second call, the reader has kept the first text.
         seen.iter().nth(1).expect("it reads on");
-        assert_eq!(tail.finish(), "words");
+        assert_eq!(tail.finish_tail(), "words");
         drop(writer);
     }
 
@@ -101,9 +101,9 @@ mod tests {
     fn what_was_written_is_read_however_slowly() {
         let (reader, mut writer) = std::io::pipe().expect("a pipe");
         writer.write_all(&[b'x'; 16000]).expect("it has room");
-        let tail = tail(Some(Slow(reader)), 1 << 20);
+        let tail = read_tail(Some(Slow(reader)), 1 << 20);
         // Another process holds the stream.
-        assert_eq!(tail.finish().len(), 16000);
+        assert_eq!(tail.finish_tail().len(), 16000);
         drop(writer);
     }
 

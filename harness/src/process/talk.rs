@@ -11,8 +11,8 @@ use rustix::process::Signal;
 use serde::Serialize;
 
 use super::limits::Cgroup;
-use super::orphans::{signal, spawn};
-use super::parent::{Death, cause, confine, end_of, reap, send};
+use super::orphans::{signal_group, spawn_child};
+use super::parent::{Death, confine_child, death_cause, end_of, reap_child, send_request};
 
 /// How often the parent checks whether it was interrupted.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -32,8 +32,8 @@ pub(crate) struct Talk<A = Vec<u8>> {
 
 impl<A> Talk<A> {
     /// How a child ended whose answer is missing or incomplete.
-    pub(crate) fn death(&self) -> Death {
-        self.killed.clone().unwrap_or_else(|| cause(self.status, false, &self.stderr))
+    pub(crate) fn death_of_child(&self) -> Death {
+        self.killed.clone().unwrap_or_else(|| death_cause(self.status, false, &self.stderr))
     }
 }
 
@@ -42,7 +42,7 @@ impl<A> Talk<A> {
 /// # Errors
 ///
 /// If the child cannot be started. A failure of the child itself is not an error.
-pub(crate) fn talk(
+pub(crate) fn talk_to_child(
     command: Command,
     request: &impl Serialize,
     limit: Duration,
@@ -57,7 +57,7 @@ pub(crate) fn talk(
     talk_through(command, request, limit, cancel, None, read)
 }
 
-/// As [`talk`], with the memory of the child limited by a group. `read` receives its stdout, in a thread, and makes the
+/// As [`talk_to_child`], with the memory of the child limited by a group. `read` receives its stdout, in a thread, and makes the
 /// answer of it.
 pub(crate) fn talk_through<A: Default + Send + 'static>(
     mut command: Command,
@@ -67,17 +67,17 @@ pub(crate) fn talk_through<A: Default + Send + 'static>(
     group: Option<&Cgroup>,
     read: impl FnOnce(ChildStdout) -> A + Send + 'static,
 ) -> io::Result<Talk<A>> {
-    let mut child = spawn(&mut command)?;
-    confine(&mut child, group)?;
-    send(&mut child, request);
+    let mut child = spawn_child(&mut command)?;
+    confine_child(&mut child, group)?;
+    send_request(&mut child, request);
     let tail = end_of(&mut child);
-    let (answer, killed) = follow(&mut child, limit, cancel, read);
-    let status = reap(&mut child)?;
-    Ok(Talk { answer, killed, status, stderr: tail.finish() })
+    let (answer, killed) = follow_child(&mut child, limit, cancel, read);
+    let status = reap_child(&mut child)?;
+    Ok(Talk { answer, killed, status, stderr: tail.finish_tail() })
 }
 
 /// Returns the answer once the child has closed its stdout, and the reason if it had to be killed.
-fn follow<A: Default + Send + 'static>(
+fn follow_child<A: Default + Send + 'static>(
     child: &mut Child,
     limit: Duration,
     cancel: &CancelToken,
@@ -95,7 +95,7 @@ fn follow<A: Default + Send + 'static>(
             return (answer, None);
         }
         if cancel.is_cancelled() || left.is_zero() {
-            signal(child.id(), Signal::KILL);
+            signal_group(child.id(), Signal::KILL);
             let death = if cancel.is_cancelled() { Death::Interrupted } else { Death::Timeout };
             return (news.recv_timeout(CLOSING).unwrap_or_default(), Some(death));
         }

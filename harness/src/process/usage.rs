@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::shell::clock::process_cpu_time;
-use crate::shell::quantity::nanoseconds;
+use crate::shell::quantity::as_nanoseconds;
 
 /// What an act of this process used.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -20,7 +20,7 @@ pub(crate) fn measured<T>(act: impl FnOnce() -> T) -> (T, ProcessUsage) {
     reset_peak_rss();
     let before = cpu_time();
     let value = act();
-    let cpu_ns = nanoseconds(cpu_time().saturating_sub(before));
+    let cpu_ns = as_nanoseconds(cpu_time().saturating_sub(before));
     (value, ProcessUsage { cpu_ns, peak_rss_bytes: peak_rss_of(std::process::id()) })
 }
 

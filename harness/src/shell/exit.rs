@@ -50,12 +50,12 @@ pub(crate) struct Failure {
     pub(crate) exit: Exit,
     pub(crate) error: anyhow::Error,
     /// Where the reason lies, if the error itself does not know.
-    place: Option<Place>,
+    place: Option<ErrorPlace>,
 }
 
 /// A file, and the line or the byte of it that is wrong.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Place {
+struct ErrorPlace {
     file: Option<String>,
     line: Option<u64>,
     /// From 0, of a file that has no lines.
@@ -79,16 +79,16 @@ impl Failure {
 
     /// The same, about a file, or a line of it.
     pub(crate) fn in_file(mut self, file: impl fmt::Display, line: Option<u64>) -> Self {
-        self.place = Some(Place { file: Some(file.to_string()), line, byte: None });
+        self.place = Some(ErrorPlace { file: Some(file.to_string()), line, byte: None });
         self
     }
 
     /// The error as `--json` prints it.
-    pub(crate) fn object(&self) -> Value {
+    pub(crate) fn as_json(&self) -> Value {
         let place = self.place.clone().unwrap_or_else(|| place_of(&self.error));
         json!({
             "version": JSON_VERSION,
-            "error": self.message(),
+            "error": self.full_message(),
             "file": place.file,
             "line": place.line,
             "byte": place.byte,
@@ -97,7 +97,7 @@ impl Failure {
     }
 
     /// What went wrong and why; a cause that the message before it names already is not named again.
-    pub(crate) fn message(&self) -> String {
+    pub(crate) fn full_message(&self) -> String {
         let mut text = self.error.to_string();
         for cause in self.error.chain().skip(1).map(ToString::to_string) {
             if !text.contains(&cause) {
@@ -107,7 +107,7 @@ impl Failure {
         text
     }
 
-    pub(crate) fn usage(message: impl fmt::Display) -> Self {
+    pub(crate) fn from_usage(message: impl fmt::Display) -> Self {
         Self::new(Exit::Usage, message)
     }
 }
@@ -121,18 +121,19 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
 }
 
 /// The place that an error carries.
-fn place_of(error: &anyhow::Error) -> Place {
-    let of_file =
-        error.downcast_ref().map(|InFile(file)| Place { file: Some(file.clone()), ..Place::default() });
+fn place_of(error: &anyhow::Error) -> ErrorPlace {
+    let of_file = error
+        .downcast_ref()
+        .map(|InFile(file)| ErrorPlace { file: Some(file.clone()), ..ErrorPlace::default() });
     of_file.or_else(|| error.chain().find_map(place_in)).unwrap_or_default()
 }
 
-fn place_in(cause: &(dyn std::error::Error + 'static)) -> Option<Place> {
+fn place_in(cause: &(dyn std::error::Error + 'static)) -> Option<ErrorPlace> {
     let format = |error: &FormatError| {
         let line = error.byte().is_none().then(|| error.line());
-        Place { file: Some(error.file().to_owned()), line, byte: error.byte() }
+        ErrorPlace { file: Some(error.file().to_owned()), line, byte: error.byte() }
     };
-    let file = |file: &str| Place { file: Some(file.to_owned()), ..Place::default() };
+    let file = |file: &str| ErrorPlace { file: Some(file.to_owned()), ..ErrorPlace::default() };
     let path = |path: &Path| file(&path.display().to_string());
     let external = |error: &ExternalError| match error {
         ExternalError::Format(error) => Some(format(error)),
@@ -149,7 +150,7 @@ fn place_in(cause: &(dyn std::error::Error + 'static)) -> Option<Place> {
         return Some(path(error.path()));
     }
     if let Some(error) = cause.downcast_ref::<StoreError>() {
-        return error.path().map(|at| Place { line: error.line(), ..path(at) });
+        return error.path().map(|at| ErrorPlace { line: error.line(), ..path(at) });
     }
     if let Some(error) = cause.downcast_ref::<ExternalError>() {
         return external(error);
@@ -167,7 +168,7 @@ fn place_in(cause: &(dyn std::error::Error + 'static)) -> Option<Place> {
         (_, Some(SuiteError::File(error))) => external(error),
         (_, Some(SuiteError::Io { file: name, .. })) => Some(file(name)),
         (_, Some(SuiteError::Bad { file: name, line, .. })) => {
-            Some(Place { line: u64::try_from(*line).ok(), ..file(name) })
+            Some(ErrorPlace { line: u64::try_from(*line).ok(), ..file(name) })
         }
         _ => None,
     }
@@ -195,7 +196,7 @@ mod tests {
     #[test]
     fn an_error_knows_its_file_and_line() {
         let of = |failure: Failure| {
-            let object = failure.object();
+            let object = failure.as_json();
             (object["file"].as_str().map(str::to_owned), object["line"].as_u64())
         };
         let at = |file: &str, line| (Some(file.to_owned()), line);
@@ -208,9 +209,9 @@ mod tests {
             of(anyhow::Error::from(missing).context(InFile("x.csv".to_owned())).into()),
             at("x.csv", None)
         );
-        assert_eq!(of(Failure::usage("no").in_file("c.json", Some(1))), at("c.json", Some(1)));
-        assert_eq!(of(Failure::usage("no")), (None, None));
-        let object = Failure::from(FormatError::at_byte("t.pickle", 7, "no")).object();
+        assert_eq!(of(Failure::from_usage("no").in_file("c.json", Some(1))), at("c.json", Some(1)));
+        assert_eq!(of(Failure::from_usage("no")), (None, None));
+        let object = Failure::from(FormatError::at_byte("t.pickle", 7, "no")).as_json();
         assert_eq!((object["line"].as_u64(), object["byte"].as_u64()), (None, Some(7)));
         assert_eq!(object["error"], "t.pickle: byte 7: no");
     }

@@ -22,15 +22,15 @@ pub(crate) struct Output {
 
 impl Output {
     /// Prints the JSON value, or the text.
-    pub(crate) fn put(self, value: &Value, text: impl Into<Text>) -> Result<(), Failure> {
-        if self.json { self.value(value) } else { self.text(text) }
+    pub(crate) fn print_either(self, value: &Value, text: impl Into<Text>) -> Result<(), Failure> {
+        if self.json { self.print_value(value) } else { self.print_text(text) }
     }
 
     /// Refuses to print JSON if a file goes to stdout as well.
     pub(crate) fn refuse_stdout(self, what: &str, path: &str) -> Result<(), Failure> {
         if self.json && path == "-" {
             let option = if what == "certificate" { "--certificate" } else { "-o" };
-            return Err(Failure::usage(format!(
+            return Err(Failure::from_usage(format!(
                 "the {what} and the JSON cannot both go to stdout: name a file with {option}"
             )));
         }
@@ -39,46 +39,46 @@ impl Output {
 
     /// Prints text, made [printable](printable_text). If tables have a form of their own, stdout has nothing but them, and stderr the
     /// words.
-    pub(crate) fn text(self, text: impl Into<Text>) -> Result<(), Failure> {
+    pub(crate) fn print_text(self, text: impl Into<Text>) -> Result<(), Failure> {
         let text = text.into();
-        let tables = self.tables.and_then(|form| text.tables(form));
+        let tables = self.tables.and_then(|form| text.tables_as(form));
         if tables.is_some() {
             // If stderr is closed, there is no place to report it.
-            let _ = io::stderr().lock().write_all(printable(&text.words()).as_bytes());
+            let _ = io::stderr().lock().write_all(printable(&text.text_lines()).as_bytes());
         }
         let shown = tables.unwrap_or_else(|| text.plain());
-        Ok(told(io::stdout().lock().write_all(printable(&shown).as_bytes()))?)
+        Ok(check_stdout(io::stdout().lock().write_all(printable(&shown).as_bytes()))?)
     }
 
     /// Prints one JSON value on a line.
-    pub(crate) fn value(self, value: &Value) -> Result<(), Failure> {
-        Ok(told(writeln!(io::stdout().lock(), "{}", json_line(value)))?)
+    pub(crate) fn print_value(self, value: &Value) -> Result<(), Failure> {
+        Ok(check_stdout(writeln!(io::stdout().lock(), "{}", json_line(value)))?)
     }
 }
 
 /// Prints a note to stderr.
-pub(crate) fn note(text: &str) {
+pub(crate) fn print_note(text: &str) {
     // If stderr is closed, there is no place to report it.
     let _ = writeln!(io::stderr().lock(), "planlab: {}", printable(text));
 }
 
 /// Writes the bytes of a file to stdout: unchanged, except to a terminal, where they are escaped.
-pub(crate) fn bytes(bytes: &[u8]) -> io::Result<()> {
+pub(crate) fn print_bytes(bytes: &[u8]) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     match std::str::from_utf8(bytes) {
-        Ok(text) if stdout.is_terminal() => told(stdout.write_all(printable(text).as_bytes())),
-        _ => told(stdout.write_all(bytes)),
+        Ok(text) if stdout.is_terminal() => check_stdout(stdout.write_all(printable(text).as_bytes())),
+        _ => check_stdout(stdout.write_all(bytes)),
     }
 }
 
 /// Copies what a child of this program prints to stdout.
 #[cfg_attr(not(feature = "reports"), expect(dead_code, reason = "for `query`"))]
-pub(crate) fn copy(from: &mut impl io::Read) -> io::Result<()> {
-    told(io::copy(from, &mut io::stdout().lock()).map(drop))
+pub(crate) fn copy_to_stdout(from: &mut impl io::Read) -> io::Result<()> {
+    check_stdout(io::copy(from, &mut io::stdout().lock()).map(drop))
 }
 
 /// An error that says that it is of stdout.
-fn told(written: io::Result<()>) -> io::Result<()> {
+fn check_stdout(written: io::Result<()>) -> io::Result<()> {
     written.map_err(|error| io::Error::new(error.kind(), format!("<stdout>: cannot be written: {error}")))
 }
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use indicatif::{HumanDuration, ProgressBar, ProgressState, ProgressStyle};
 
-use crate::shell::output::note;
+use crate::shell::output::print_note;
 
 /// Sets the seconds between two lines in a log; 0 for none. Default: 30.
 const SECONDS: &str = "PLANLAB_PROGRESS_SECONDS";
@@ -37,32 +37,32 @@ impl Progress {
             let write = move |state: &ProgressState, out: &mut dyn fmt::Write| {
                 let counts = (state.pos(), skipped.load(Ordering::Relaxed), state.len().unwrap_or(0));
                 // A bar without its time still shows where the run is.
-                let _ = out.write_str(&left(state.elapsed(), counts));
+                let _ = out.write_str(&time_left(state.elapsed(), counts));
             };
             bar.set_style(style.with_key("left", write));
         }
         let mut this = Self { bar, skipped, _lines: None };
         if !io::stderr().is_terminal() {
-            this._lines = interval().map(|every| this.lines(every, noun));
+            this._lines = print_interval().map(|every| this.print_at_intervals(every, noun));
         }
         this
     }
 
     /// Counts an item that was done before.
-    pub(crate) fn skip(&self) {
+    pub(crate) fn count_skipped(&self) {
         self.skipped.fetch_add(1, Ordering::Relaxed);
         self.bar.inc(1);
     }
 
     /// Writes a line at each interval until the sender is dropped.
-    fn lines(&self, every: Duration, noun: &'static str) -> Sender<()> {
+    fn print_at_intervals(&self, every: Duration, noun: &'static str) -> Sender<()> {
         let (sender, end) = mpsc::channel();
         let (bar, skipped) = (self.bar.clone(), Arc::clone(&self.skipped));
         thread::spawn(move || {
             while end.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
                 let (done, all) = (bar.position(), bar.length().unwrap_or(0));
-                let left = left(bar.elapsed(), (done, skipped.load(Ordering::Relaxed), all));
-                note(&format!("{done}/{all} {noun}{left}"));
+                let left = time_left(bar.elapsed(), (done, skipped.load(Ordering::Relaxed), all));
+                print_note(&format!("{done}/{all} {noun}{left}"));
             }
         });
         sender
@@ -77,7 +77,7 @@ impl Deref for Progress {
     }
 }
 
-fn interval() -> Option<Duration> {
+fn print_interval() -> Option<Duration> {
     let set = std::env::var(SECONDS).ok().and_then(|text| text.parse().ok());
     Duration::try_from_secs_f64(set.unwrap_or(30.0)).ok().filter(|every| !every.is_zero())
 }
@@ -85,7 +85,7 @@ fn interval() -> Option<Duration> {
 /// The time left after `done` of `all` items, if each further one takes as long as the mean of those that were not skipped;
 /// empty before the first of these. The bar's own estimate follows the last few seconds, so that items of a minute turn it into
 /// weeks.
-fn left(elapsed: Duration, (done, skipped, all): (u64, u64, u64)) -> String {
+fn time_left(elapsed: Duration, (done, skipped, all): (u64, u64, u64)) -> String {
     let fresh = done.saturating_sub(skipped);
     if fresh == 0 {
         return String::new();
@@ -102,9 +102,9 @@ mod tests {
 
     #[test]
     fn the_rest_takes_as_long_as_what_is_done() {
-        assert_eq!(left(Duration::from_mins(2), (2, 0, 10)), ", 8 minutes left");
-        assert_eq!(left(Duration::from_mins(2), (901, 900, 910)), ", 18 minutes left");
-        assert_eq!(left(Duration::from_mins(2), (10, 0, 10)), ", 0 seconds left");
-        assert_eq!(left(Duration::from_mins(2), (900, 900, 910)), "");
+        assert_eq!(time_left(Duration::from_mins(2), (2, 0, 10)), ", 8 minutes left");
+        assert_eq!(time_left(Duration::from_mins(2), (901, 900, 910)), ", 18 minutes left");
+        assert_eq!(time_left(Duration::from_mins(2), (10, 0, 10)), ", 0 seconds left");
+        assert_eq!(time_left(Duration::from_mins(2), (900, 900, 910)), "");
     }
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-pub(crate) use planlab_results::format::seconds;
+pub(crate) use planlab_results::format::format_seconds;
 
 /// Reads `250ms`, `10s`, `2m`, `1h`; a bare number is seconds.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let (number, unit) = split(text);
+pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
+    let (number, unit) = split_unit(text);
     let scale = match unit {
         "ns" => 1e-9,
         "us" | "µs" => 1e-6,
@@ -24,8 +24,8 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// Reads `4GiB`, `1.5GB`, `500MB`, `1048576`; a bare number is bytes.
-pub(crate) fn bytes(text: &str) -> Result<u64, String> {
-    let (number, unit) = split(text);
+pub(crate) fn parse_bytes(text: &str) -> Result<u64, String> {
+    let (number, unit) = split_unit(text);
     let scale: u64 = match unit.to_ascii_lowercase().as_str() {
         "" | "b" => 1,
         "kb" => 1000,
@@ -55,8 +55,8 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 }
 
 /// Reads `5%` or `0.05`.
-pub(crate) fn share(text: &str) -> Result<f64, String> {
-    let (number, unit) = split(text);
+pub(crate) fn parse_share(text: &str) -> Result<f64, String> {
+    let (number, unit) = split_unit(text);
     let scale = match unit {
         "" => 1.0,
         "%" => 0.01,
@@ -68,27 +68,27 @@ pub(crate) fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-fn split(text: &str) -> (&str, &str) {
+fn split_unit(text: &str) -> (&str, &str) {
     let text = text.trim();
     let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '-')).unwrap_or(text.len());
     (&text[..digits], text[digits..].trim())
 }
 
 /// Bytes with a unit and in full: `10.6 MiB (11143168)`; below 1 KiB in full alone.
-pub(crate) fn memory(bytes: u64) -> String {
-    let short = planlab_results::format::bytes(bytes);
+pub(crate) fn format_memory(bytes: u64) -> String {
+    let short = planlab_results::format::format_bytes(bytes);
     if bytes < 1024 { short } else { format!("{short} ({bytes})") }
 }
 
 /// A ratio as per cent; a dash if there is no ratio.
-pub(crate) fn percent(ratio: Option<f64>) -> String {
+pub(crate) fn format_percent(ratio: Option<f64>) -> String {
     // Adding 0 removes the sign of a zero.
     let rounded = |ratio: f64| (100_000.0 * ratio).round() / 1000.0 + 0.0;
     ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{:.3} %", rounded(ratio)))
 }
 
 /// Nanoseconds of a duration, saturating after 584 years.
-pub(crate) fn nanoseconds(duration: Duration) -> u64 {
+pub(crate) fn as_nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
@@ -105,32 +105,32 @@ mod tests {
 
     #[test]
     fn units_are_read() {
-        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
-        assert_eq!(duration("10"), Ok(Duration::from_secs(10)));
-        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
-        assert_eq!(bytes("4GiB"), Ok(4 << 30));
-        assert_eq!(bytes("1048576"), Ok(1 << 20));
-        assert_eq!(bytes("500 MB"), Ok(500_000_000));
-        assert_eq!((bytes("1.5GiB"), bytes("14.95GB")), (Ok(3 << 29), Ok(14_950_000_000)));
-        assert_eq!((share("5%"), share("0.25"), share("0")), (Ok(0.05), Ok(0.25), Ok(0.0)));
+        assert_eq!(parse_duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(parse_duration("10"), Ok(Duration::from_secs(10)));
+        assert_eq!(parse_duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(parse_bytes("4GiB"), Ok(4 << 30));
+        assert_eq!(parse_bytes("1048576"), Ok(1 << 20));
+        assert_eq!(parse_bytes("500 MB"), Ok(500_000_000));
+        assert_eq!((parse_bytes("1.5GiB"), parse_bytes("14.95GB")), (Ok(3 << 29), Ok(14_950_000_000)));
+        assert_eq!((parse_share("5%"), parse_share("0.25"), parse_share("0")), (Ok(0.05), Ok(0.25), Ok(0.0)));
     }
 
     #[test]
     fn bytes_have_a_unit_and_all_digits() {
-        let shown = [0, 1023, 1024, 11_143_168].map(memory);
+        let shown = [0, 1023, 1024, 11_143_168].map(format_memory);
         assert_eq!(shown, ["0 B", "1023 B", "1.00 KiB (1024)", "10.6 MiB (11143168)"]);
     }
 
     #[test]
     fn nonsense_is_refused() {
         for text in ["", "0s", "-1s", "NaN", "infs", "3 weeks", "1e999"] {
-            assert!(duration(text).is_err(), "{text}");
+            assert!(parse_duration(text).is_err(), "{text}");
         }
         for text in ["", "0", "-1", "1.5", "1.2.3MB", "0.1KiB", "99999999999GiB", "4 elephants"] {
-            assert!(bytes(text).is_err(), "{text}");
+            assert!(parse_bytes(text).is_err(), "{text}");
         }
         for text in ["", "%", "-5%", "NaN", "inf", "5 ms"] {
-            assert!(share(text).is_err(), "{text}");
+            assert!(parse_share(text).is_err(), "{text}");
         }
     }
 }

@@ -28,7 +28,7 @@ pub(crate) fn cancel_token() -> CancelToken {
 
 /// Starts to listen. `ends_by_itself`: whether the verb checks [`cancel_token`]. `last` is called before the process ends
 /// at once.
-pub(crate) fn listen(ends_by_itself: bool, last: fn()) -> Result<(), Failure> {
+pub(crate) fn listen_for_signals(ends_by_itself: bool, last: fn()) -> Result<(), Failure> {
     let mut wanted = vec![SIGINT, SIGTERM];
     if !is_ignored(SIGHUP) {
         wanted.push(SIGHUP);
@@ -38,7 +38,7 @@ pub(crate) fn listen(ends_by_itself: bool, last: fn()) -> Result<(), Failure> {
         for _ in &mut signals {
             let is_first = !FLAG.swap(true, Ordering::SeqCst);
             if !(is_first && ends_by_itself) {
-                planlab_files::abandon();
+                planlab_files::abandon_all();
                 last();
                 exit(Exit::Interrupted.code().into());
             }
@@ -51,14 +51,14 @@ pub(crate) fn listen(ends_by_itself: bool, last: fn()) -> Result<(), Failure> {
 static PROGRAM: Mutex<Option<OwnedFd>> = Mutex::new(None);
 
 /// Starts to pass signals on to the program of [`Relay`]. Before it runs and after its end, this process ends.
-pub(crate) fn relay() -> Result<(), Failure> {
+pub(crate) fn relay_signals() -> Result<(), Failure> {
     let all = [SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGALRM, SIGUSR1, SIGUSR2];
     let mut signals = Signals::new(all.into_iter().filter(|&signal| !is_ignored(signal)))?;
     thread::Builder::new().name("signals".to_owned()).spawn(move || {
         for signal in &mut signals {
-            let passed = program().as_ref().is_some_and(|program| pass_on(signal, program));
+            let passed = lock_program().as_ref().is_some_and(|program| pass_on(signal, program));
             if !passed {
-                planlab_files::abandon();
+                planlab_files::abandon_all();
                 exit(Exit::Interrupted.code().into());
             }
         }
@@ -66,7 +66,7 @@ pub(crate) fn relay() -> Result<(), Failure> {
     Ok(())
 }
 
-fn program() -> MutexGuard<'static, Option<OwnedFd>> {
+fn lock_program() -> MutexGuard<'static, Option<OwnedFd>> {
     PROGRAM.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -74,12 +74,12 @@ fn program() -> MutexGuard<'static, Option<OwnedFd>> {
 pub(crate) struct Relay(MutexGuard<'static, Option<OwnedFd>>);
 
 impl Relay {
-    pub(crate) fn begin() -> Self {
-        Self(program())
+    pub(crate) fn begin_relay() -> Self {
+        Self(lock_program())
     }
 
     /// Sends the signals to the program from now on; if the kernel is too old for that, they end this process.
-    pub(crate) fn to(mut self, pid: u32) {
+    pub(crate) fn relay_to(mut self, pid: u32) {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
         *self.0 = pid.and_then(|pid| pidfd_open(pid, PidfdFlags::empty()).ok());
     }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use planlab_files::{NewFile, NewFolder, TemporaryFolder, is_same_file};
-use planlab_workloads::formats::write;
+use planlab_workloads::formats::write_file;
 use serde_json::{Map, Value, json};
 
 use crate::shell::exit::{Exit, Failure, Verdict};
@@ -19,29 +19,32 @@ pub(crate) enum Target {
 impl Target {
     /// Opens the target of a `-o` argument. `beside` are the other files of the command, read or written: a file that is
     /// one of them would be lost.
-    pub(crate) fn open<'f>(
+    pub(crate) fn open_argument<'f>(
         argument: &str,
         beside: impl IntoIterator<Item = &'f str>,
     ) -> Result<Self, Failure> {
-        if argument == "-" { Ok(Self::Stdout) } else { Self::file(Path::new(argument), beside) }
+        if argument == "-" { Ok(Self::Stdout) } else { Self::open_file(Path::new(argument), beside) }
     }
 
     /// The same of a file whose name may be `-`.
-    pub(crate) fn file<'f>(path: &Path, beside: impl IntoIterator<Item = &'f str>) -> Result<Self, Failure> {
+    pub(crate) fn open_file<'f>(
+        path: &Path,
+        beside: impl IntoIterator<Item = &'f str>,
+    ) -> Result<Self, Failure> {
         let shown = path.display().to_string();
         if let Some(other) = beside.into_iter().find(|other| is_same_file(path, file_of(other))) {
             let also = if other == shown { String::new() } else { format!(" (as {other})") };
             let message = format!("{shown} is another file of this command, too{also}: name another output");
-            return Err(Failure::usage(message).in_file(shown, None));
+            return Err(Failure::from_usage(message).in_file(shown, None));
         }
         Ok(Self::File(NewFile::create(path)?))
     }
 
     /// Writes the file as a whole.
-    pub(crate) fn write(self, bytes: &[u8]) -> Result<(), Failure> {
+    pub(crate) fn write_all(self, bytes: &[u8]) -> Result<(), Failure> {
         match self {
-            Self::Stdout => Ok(output::bytes(bytes)?),
-            Self::File(file) => Ok(write(file, bytes)?),
+            Self::Stdout => Ok(output::print_bytes(bytes)?),
+            Self::File(file) => Ok(write_file(file, bytes)?),
         }
     }
 }
@@ -52,7 +55,7 @@ fn file_of(argument: &str) -> &Path {
 }
 
 /// A folder for temporary files.
-pub(crate) fn scratch() -> Result<TemporaryFolder, Failure> {
+pub(crate) fn scratch_folder() -> Result<TemporaryFolder, Failure> {
     // Absolute, because a program that receives the path may change its folder.
     Ok(TemporaryFolder::scratch_in(&std::path::absolute(std::env::temp_dir())?)?)
 }
@@ -74,7 +77,7 @@ pub(crate) fn tell_written(
 ) -> Verdict {
     let path = if written.is_ok() { path } else { "not written" };
     made["output"] = if written.is_ok() { path.into() } else { Value::Null };
-    let told = output.put(&made, format!("{path}: {text}\n"));
+    let told = output.print_either(&made, format!("{path}: {text}\n"));
     written.and(told).map(|()| Exit::Complete)
 }
 
@@ -88,7 +91,7 @@ pub(crate) fn write_tables(
     (mut about, text): (Value, &str),
     output: Output,
 ) -> Verdict {
-    let put = |(name, text): &(String, String)| folder.put(name, text.as_bytes());
+    let put = |(name, text): &(String, String)| folder.put_file(name, text.as_bytes());
     let put = files.iter().try_for_each(put);
     let written = put.and_then(|()| folder.commit(Map::new()));
     let Some((name, page)) = files.first() else { return Ok(Exit::Complete) };
@@ -100,8 +103,8 @@ pub(crate) fn write_tables(
         about["page"] = json!(page);
     }
     let told = match written {
-        Err(_) if !output.json => output::bytes(page.as_bytes()).map_err(Failure::from),
-        _ => output.put(&about, &line),
+        Err(_) if !output.json => output::print_bytes(page.as_bytes()).map_err(Failure::from),
+        _ => output.print_either(&about, &line),
     };
     written.map_err(Failure::from).and(told).map(|()| Exit::Complete)
 }

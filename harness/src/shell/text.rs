@@ -33,7 +33,7 @@ impl Text {
     }
 
     /// The tables in another form, with a blank line between two; `None` if there is no table.
-    pub(crate) fn tables(&self, form: TableForm) -> Option<String> {
+    pub(crate) fn tables_as(&self, form: TableForm) -> Option<String> {
         let written = |table: &Table| match form {
             TableForm::Csv => table.to_csv(),
             TableForm::Markdown => table.to_markdown(),
@@ -48,7 +48,7 @@ impl Text {
     }
 
     /// The lines between the tables that are not blank.
-    pub(crate) fn words(&self) -> String {
+    pub(crate) fn text_lines(&self) -> String {
         let words = self.0.iter().filter_map(|part| match part {
             Part::Words(words) => Some(words.as_str()),
             Part::Table(_) => None,
@@ -105,7 +105,7 @@ mod tests {
     fn tables_stand_apart_from_words() {
         let table = |title: &str| {
             let mut table = Table::new(&[title, "share"]);
-            table.row(["a_b|c".to_owned(), "5 %".to_owned()]);
+            table.push_texts(["a_b|c".to_owned(), "5 %".to_owned()]);
             table
         };
         let text =
@@ -114,11 +114,11 @@ mod tests {
             text.plain(),
             "head\n\none    share\na_b|c    5 %\nbetween\n\ntwo    share\na_b|c    5 %\nend\n"
         );
-        assert_eq!(text.words(), "head\nbetween\nend\n");
-        let tables = |form| text.tables(form).expect("two tables");
+        assert_eq!(text.text_lines(), "head\nbetween\nend\n");
+        let tables = |form| text.tables_as(form).expect("two tables");
         assert_eq!(tables(TableForm::Csv), "one,share\na_b|c,5 %\n\ntwo,share\na_b|c,5 %\n");
         assert!(tables(TableForm::Markdown).starts_with("| one    | share |\n"));
         assert!(tables(TableForm::Latex).contains("\na\\_b\\textbar{}c & 5 \\% \\\\\n"));
-        assert_eq!(Text::from("no table\n").tables(TableForm::Csv), None);
+        assert_eq!(Text::from("no table\n").tables_as(TableForm::Csv), None);
     }
 }

@@ -9,21 +9,21 @@ use crate::inputs::{self, Source};
 use crate::kinds::placement::planners;
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::{Output, note};
+use crate::shell::output::{Output, print_note};
 use crate::shell::quantity;
-use crate::shell::target::scratch;
+use crate::shell::target::scratch_folder;
 
 /// The planner whose plan has to pass the verifier.
 const PLANNER: &str = "best-fit";
 
 pub(crate) fn run(args: &AddWorkloadArgs, output: Output) -> Verdict {
-    let scratch = scratch()?;
-    let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
+    let scratch = scratch_folder()?;
+    let source = Source::resolve_argument(&args.trace, &args.reading, scratch.path())?;
     if !source.is_file() {
-        return Err(Failure::usage(format!("{}: there is no such file", args.trace)));
+        return Err(Failure::from_usage(format!("{}: there is no such file", args.trace)));
     }
-    let trace = inputs::open(&source)?;
-    trace.notices.iter().for_each(|notice| note(notice));
+    let trace = inputs::open_trace(&source)?;
+    trace.notices.iter().for_each(|notice| print_note(notice));
     let height = planned_height(&trace.instance)?;
     let (key, source, license) = (args.key.clone(), args.source.clone(), args.license.clone());
     let entry = recorded::add(&args.data, &trace, &Origin { key, source, license })?;
@@ -42,10 +42,10 @@ pub(crate) fn run(args: &AddWorkloadArgs, output: Output) -> Verdict {
          build planlab again to run the workload, and commit the file with MANIFEST.toml\n",
         entry.key,
         entry.buffers,
-        quantity::memory(entry.load),
-        quantity::memory(height),
+        quantity::format_memory(entry.load),
+        quantity::format_memory(height),
     );
-    output.put(&value, &text)?;
+    output.print_either(&value, &text)?;
     Ok(Exit::Complete)
 }
 
@@ -55,7 +55,9 @@ fn planned_height(instance: &Instance) -> Result<u64, Failure> {
     let outcome = execute(planner.as_ref(), instance, Budget::default(), 0);
     match (outcome.height(), &outcome.end) {
         (Some(height), _) => Ok(height.get()),
-        (None, Err(error)) => Err(Failure::usage(format!("{PLANNER} has no plan of this trace: {error}"))),
-        (None, Ok(_)) => Err(Failure::usage(format!("{PLANNER} has no plan of this trace"))),
+        (None, Err(error)) => {
+            Err(Failure::from_usage(format!("{PLANNER} has no plan of this trace: {error}")))
+        }
+        (None, Ok(_)) => Err(Failure::from_usage(format!("{PLANNER} has no plan of this trace"))),
     }
 }

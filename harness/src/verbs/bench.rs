@@ -18,7 +18,7 @@ use crate::bench::book::{Rule, Tally, open_store};
 use crate::bench::planners::Planners;
 use crate::bench::pools::Pools;
 use crate::bench::schedules::{self, Schedules};
-use crate::bench::selection::{Asked, baselines, tasks};
+use crate::bench::selection::{BenchSelection, baseline_tasks, planning_tasks};
 use crate::cli::BenchArgs;
 #[cfg(feature = "reports")]
 use crate::cli::ReportArgs;
@@ -26,7 +26,7 @@ use crate::kinds::placement::Cell;
 use crate::kinds::placement::{Runner, Samples};
 use crate::kinds::schedule;
 use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::{Output, note};
+use crate::shell::output::{Output, print_note};
 use crate::shell::quantity;
 use crate::shell::signals::cancel_token;
 use crate::shell::text::Text;
@@ -37,52 +37,52 @@ use crate::verbs::view;
 /// Runs the cells and, if asked, writes the report of the results.
 #[cfg(feature = "reports")]
 pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
-    let Some(pages) = &args.report else { return measure(args, output) };
+    let Some(pages) = &args.report else { return measure_cells(args, output) };
     // Before anything is measured, so that a folder that cannot be written wastes no time.
-    drop(Report::folder(pages, &args.out)?);
-    let exit = measure(args, output)?;
+    drop(Report::open_folder(pages, &args.out)?);
+    let exit = measure_cells(args, output)?;
     if exit == Exit::Interrupted {
         return Ok(exit);
     }
     let report = ReportArgs { results: args.out.clone(), output: pages.clone(), maps: ReportArgs::MAPS };
-    Ok(worse(exit, picture::report(&report, output)?))
+    Ok(worse_exit(exit, picture::write_report(&report, output)?))
 }
 
 #[cfg(not(feature = "reports"))]
 pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
-    measure(args, output)
+    measure_cells(args, output)
 }
 
-fn measure(args: &BenchArgs, output: Output) -> Verdict {
+fn measure_cells(args: &BenchArgs, output: Output) -> Verdict {
     let cancel = cancel_token();
-    let asked = Asked::of(args)?;
+    let asked = BenchSelection::from_args(args)?;
     let suite = asked.suite.as_ref();
-    let tasks = tasks(args, &asked)?;
+    let tasks = planning_tasks(args, &asked)?;
     let name = suite.map_or("", |suite| suite.name.as_str());
     let (rule, seed, jobs) = (Rule { shard: args.shard, retry: args.retry }, args.limits.seed, args.jobs);
     let alone = suite.is_some_and(|suite| suite.limits.alone);
     let planners = Planners { suite: name, tasks, jobs, rule, seed, alone };
-    let pools = Pools { suite: name, tasks: baselines(args, &asked)?, rule, out: &args.out };
+    let pools = Pools { suite: name, tasks: baseline_tasks(args, &asked)?, rule, out: &args.out };
     let schedules = Schedules { suite: name, tasks: schedules::tasks(args, suite)?, rule, seed, jobs };
     if args.dry_run {
         return dry_run(args, &planners, &pools, &schedules, output);
     }
     if planners.tasks.is_empty() && pools.tasks.is_empty() && schedules.tasks.is_empty() {
         // A notice has reported what the suite leaves out, and a misspelt name was refused earlier.
-        note("nothing to run");
+        print_note("nothing to run");
         return Ok(Exit::Complete);
     }
-    let mut store = open_store(&args.out, &note)?;
+    let mut store = open_store(&args.out, &print_note)?;
     let limits = suite.map(|suite| suite.limits.clone()).unwrap_or_default();
     let runner = Runner::new(cancel, Samples::new(limits.samples, limits.single_above))?;
-    let mut tally = planners.run(&mut store, &runner, &shown(output, view::object));
+    let mut tally = planners.run(&mut store, &runner, &shown(output, view::record_object));
     if let Some(failure) = tally.failure.take() {
         return ended_by(failure, &tally, output);
     }
     #[cfg(feature = "reports")]
     store.compact()?;
     // Allocators are played while no cell is timed.
-    let played = match pools.run(runner.cancel(), &shown(output, view::baseline)).and_then(whole) {
+    let played = match pools.run(runner.cancel(), &shown(output, view::baseline_object)).and_then(whole) {
         Ok(played) => played,
         Err(failure) => return ended_by(failure, &tally, output),
     };
@@ -93,22 +93,22 @@ fn measure(args: &BenchArgs, output: Output) -> Verdict {
         Err(failure) => return ended_by(failure, &tally, output),
     };
     tally.interrupted |= runner.cancel().is_cancelled();
-    let surprises = surprises(suite, &planners, &tally);
+    let surprises = unmet_expectations(suite, &planners, &tally);
     summarize_planners(&tally, &surprises, &args.out);
     summarize_played(&played);
     summarize_schedules(&scheduled);
     let mut findings = audit(&tally.rows);
     findings.extend(audit_schedules(&scheduled.rows));
     findings.extend(audit_replays(&played.rows));
-    findings.iter().for_each(|finding| note(&finding.to_string()));
+    findings.iter().for_each(|finding| print_note(&finding.to_string()));
     if !output.json {
         let text = summary_table(&tally.rows) + schedule_table(&scheduled.rows);
-        output.text(text + comparisons(&tally.rows))?;
+        output.print_text(text + compare_workloads(&tally.rows))?;
     }
     let refuted = findings.iter().any(Finding::is_refutation);
     Ok(match exit_of(&tally, &surprises) {
         _ if refuted && !tally.interrupted => Exit::Invalid,
-        Exit::Complete => worse(exit_of_schedules(&scheduled), exit_of_played(&played)),
+        Exit::Complete => worse_exit(exit_of_schedules(&scheduled), exit_of_played(&played)),
         exit => exit,
     })
 }
@@ -124,7 +124,7 @@ fn run_schedules(
         return Ok(Tally::default());
     }
     let runner = schedule::Runner::new(runner.cancel().clone())?;
-    let scheduled = whole(schedules.run(store, &runner, &shown(output, view::schedule)))?;
+    let scheduled = whole(schedules.run(store, &runner, &shown(output, view::schedule_object)))?;
     #[cfg(feature = "reports")]
     store.compact_schedules()?;
     Ok(scheduled)
@@ -135,7 +135,7 @@ fn shown<Row>(output: Output, object: fn(&Row) -> Value) -> impl Fn(&Row) + Sync
     move |row| {
         if output.json {
             // A closed pipe is reported at the end, when the bench has its rows.
-            let _ = output.value(&object(row));
+            let _ = output.print_value(&object(row));
         }
     }
 }
@@ -146,17 +146,17 @@ fn whole<Row>(mut tally: Tally<Row>) -> Result<Tally<Row>, Failure> {
 }
 
 /// Notes how many rows there are, what could not be read and what failed.
-fn summarize<Row>(tally: &Tally<Row>, counts: Option<String>, failure: impl Fn(&Row) -> Option<String>) {
+fn print_summary<Row>(tally: &Tally<Row>, counts: Option<String>, failure: impl Fn(&Row) -> Option<String>) {
     let unreadable =
         tally.unreadable.iter().map(|(workload, reason)| format!("{workload} could not be read: {reason}"));
     let failures = tally.rows.iter().filter_map(failure);
-    counts.into_iter().chain(unreadable).chain(failures).for_each(|text| note(&text));
+    counts.into_iter().chain(unreadable).chain(failures).for_each(|text| print_note(&text));
 }
 
 fn summarize_schedules(scheduled: &Tally<ScheduleRow>) {
     let (count, ran) = (scheduled.rows.len(), scheduled.ran);
     let counts = (count > 0).then(|| format!("{count} rows of schedules, {ran} run now"));
-    summarize(scheduled, counts, |ScheduleRow { scheduler, workload, status, reason, .. }| {
+    print_summary(scheduled, counts, |ScheduleRow { scheduler, workload, status, reason, .. }| {
         let has_failed = status.is_failure() || *status == Status::Timeout;
         has_failed.then(|| format!("{scheduler} on {workload}: {}: {reason}", status.name()))
     });
@@ -174,7 +174,7 @@ fn exit_of_schedules(scheduled: &Tally<ScheduleRow>) -> Exit {
     }
 }
 
-fn worse(a: Exit, b: Exit) -> Exit {
+fn worse_exit(a: Exit, b: Exit) -> Exit {
     if a.code() >= b.code() { a } else { b }
 }
 
@@ -182,7 +182,7 @@ fn worse(a: Exit, b: Exit) -> Exit {
 const MOST_COMPARED: usize = 3;
 
 /// The planners of each workload, if there are few workloads.
-fn comparisons(rows: &[Record]) -> Text {
+fn compare_workloads(rows: &[Record]) -> Text {
     let mut workloads: Vec<&str> = rows.iter().map(|row| row.workload.as_str()).collect();
     workloads.sort_unstable();
     workloads.dedup();
@@ -192,8 +192,8 @@ fn comparisons(rows: &[Record]) -> Text {
     workloads.into_iter().fold(Text::default(), |text, workload| {
         let mut rows: Vec<Record> = rows.iter().filter(|row| row.workload == workload).cloned().collect();
         view::share_bound(&mut rows);
-        let load = rows.first().map_or_else(String::new, |row| view::load(row.relaxed_load, row.load));
-        text + format!("\n{workload}: load {load}\n\n") + view::comparison(&rows)
+        let load = rows.first().map_or_else(String::new, |row| view::load_text(row.relaxed_load, row.load));
+        text + format!("\n{workload}: load {load}\n\n") + view::comparison_table(&rows)
     })
 }
 
@@ -206,11 +206,11 @@ fn schedule_table(rows: &[ScheduleRow]) -> Text {
     for row in rows {
         let count = counts.entry(row.status).or_default();
         count[0] += 1;
-        count[1] += usize::from(row.fits() == Some(true));
+        count[1] += usize::from(row.fits_memory() == Some(true));
     }
     let mut table = planlab_results::table::Table::new(&["schedules", "cells", "fit with offsets"]);
     for (status, [cells, fit]) in counts {
-        table.row([status.name().to_owned(), cells.to_string(), fit.to_string()]);
+        table.push_texts([status.name().to_owned(), cells.to_string(), fit.to_string()]);
     }
     table.into()
 }
@@ -228,7 +228,7 @@ fn dry_run(
         rows => rows?,
     };
     let left = planners.left(&rows, &args.out)?;
-    for (cell, repetitions) in distinct(left.iter().map(|(cell, _)| cell)) {
+    for (cell, repetitions) in distinct_cells(left.iter().map(|(cell, _)| cell)) {
         let value = json!({
             "workload": cell.workload,
             "planner": cell.planner,
@@ -238,11 +238,11 @@ fn dry_run(
             "time_limit": cell.wall.map(|wall| wall.as_secs_f64()),
             "work_limit": cell.work,
         });
-        output.put(&value, line(&cell, repetitions))?;
+        output.print_either(&value, dry_run_line(&cell, repetitions))?;
     }
     for (workload, allocator) in pools.left()? {
         let value = json!({ "workload": workload, "allocator": allocator });
-        output.put(&value, format!("{workload}  allocator {allocator}\n"))?;
+        output.print_either(&value, format!("{workload}  allocator {allocator}\n"))?;
     }
     let rows = if args.out.exists() { read_schedules(&args.out)? } else { Vec::new() };
     let status = |cell: &str, repetition: u32| {
@@ -261,23 +261,24 @@ fn dry_run(
             "repetition": cell.repetition,
         });
         let on = format!("{} at {:e} bytes/s", machine.name, machine.copy_out);
-        output.put(&value, format!("{}  {on}  scheduler {}\n", question.workload, cell.scheduler))?;
+        output
+            .print_either(&value, format!("{}  {on}  scheduler {}\n", question.workload, cell.scheduler))?;
     }
     let known: u64 = left.iter().filter_map(|(_, time)| *time).sum();
     let unknown = left.iter().filter(|(_, time)| time.is_none()).count();
     let limit: Duration = left.iter().filter_map(|(cell, _)| cell.wall).sum();
-    note(&format!(
+    print_note(&format!(
         "{} runs: {} of planning by earlier rows, {unknown} runs without an earlier row; at most {} by their limits, one \
          after the other, without the repeated samples of quick cells",
         left.len(),
-        quantity::seconds(known),
-        quantity::seconds(quantity::nanoseconds(limit))
+        quantity::format_seconds(known),
+        quantity::format_seconds(quantity::as_nanoseconds(limit))
     ));
     Ok(Exit::Complete)
 }
 
 /// The cells without their repetitions, each with the number of its runs.
-fn distinct<'c>(cells: impl Iterator<Item = &'c Cell>) -> Vec<(Cell, u32)> {
+fn distinct_cells<'c>(cells: impl Iterator<Item = &'c Cell>) -> Vec<(Cell, u32)> {
     let mut all: Vec<(Cell, u32)> = Vec::new();
     // Repetitions of a cell follow each other.
     for cell in cells {
@@ -290,12 +291,14 @@ fn distinct<'c>(cells: impl Iterator<Item = &'c Cell>) -> Vec<(Cell, u32)> {
     all
 }
 
-fn line(cell: &Cell, repetitions: u32) -> String {
+fn dry_run_line(cell: &Cell, repetitions: u32) -> String {
     let plural = |count: u64, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
     let mut parts = vec![cell.workload.clone(), cell.planner.clone()];
-    parts.extend(cell.target.map(|capacity| format!("capacity {}", quantity::memory(capacity))));
+    parts.extend(cell.target.map(|capacity| format!("capacity {}", quantity::format_memory(capacity))));
     parts.push(plural(cell.threads as u64, "thread"));
-    parts.extend(cell.wall.map(|wall| format!("limit {}", quantity::seconds(quantity::nanoseconds(wall)))));
+    parts.extend(
+        cell.wall.map(|wall| format!("limit {}", quantity::format_seconds(quantity::as_nanoseconds(wall)))),
+    );
     parts.extend(cell.work.map(|work| format!("work limit {work}")));
     parts.push(plural(repetitions.into(), "repetition"));
     format!("{}\n", parts.join("  "))
@@ -310,7 +313,11 @@ struct Surprise {
 }
 
 /// Expectations that this bench did not meet; if it was interrupted, only those with a row.
-fn surprises(suite: Option<&Suite>, planners: &Planners<'_>, tally: &Tally<Record>) -> Vec<Surprise> {
+fn unmet_expectations(
+    suite: Option<&Suite>,
+    planners: &Planners<'_>,
+    tally: &Tally<Record>,
+) -> Vec<Surprise> {
     let Some(suite) = suite else { return Vec::new() };
     let mut surprises = Vec::new();
     for expectation in &suite.expect {
@@ -336,24 +343,26 @@ fn surprises(suite: Option<&Suite>, planners: &Planners<'_>, tally: &Tally<Recor
 fn summarize_planners(tally: &Tally<Record>, surprises: &[Surprise], out: &Path) {
     let noun = if tally.rows.len() == 1 { "cell" } else { "cells" };
     let counts = format!("{} {noun}, {} run now; rows in {}", tally.rows.len(), tally.ran, out.display());
-    summarize(tally, Some(counts), |Record { planner, workload, status, reason, .. }| {
+    print_summary(tally, Some(counts), |Record { planner, workload, status, reason, .. }| {
         status.is_failure().then(|| format!("{planner} on {workload}: {}: {reason}", status.name()))
     });
     for surprise in surprises {
-        let found = surprise.found.map_or_else(|| "no plan".to_owned(), quantity::memory);
+        let found = surprise.found.map_or_else(|| "no plan".to_owned(), quantity::format_memory);
         let (planner, workload) = (&surprise.planner, &surprise.workload);
-        let expected = quantity::memory(surprise.expected);
-        note(&format!("{planner} on {workload}: the suite expects the height {expected}, found {found}"));
+        let expected = quantity::format_memory(surprise.expected);
+        print_note(&format!(
+            "{planner} on {workload}: the suite expects the height {expected}, found {found}"
+        ));
     }
     if tally.interrupted {
-        note("interrupted; the same command continues from here");
+        print_note("interrupted; the same command continues from here");
     }
 }
 
 fn summarize_played(played: &Tally<ReplayRow>) {
     let (count, ran) = (played.rows.len(), played.ran);
     let counts = (count > 0).then(|| format!("{count} rows of online allocators, {ran} played now"));
-    summarize(played, counts, |ReplayRow { contender, workload, performance, .. }| {
+    print_summary(played, counts, |ReplayRow { contender, workload, performance, .. }| {
         let Performance { status, reason, .. } = performance;
         (*status != End::Complete).then(|| format!("{contender} on {workload}: {}: {reason}", status.name()))
     });
@@ -372,7 +381,7 @@ fn exit_of_played(played: &Tally<ReplayRow>) -> Exit {
 /// Prints the results so far of a bench that had to stop.
 fn ended_by(failure: Failure, tally: &Tally<Record>, output: Output) -> Verdict {
     if !output.json {
-        output.text(lost_table(&tally.lost) + summary_table(&tally.rows))?;
+        output.print_text(lost_table(&tally.lost) + summary_table(&tally.rows))?;
     }
     Err(failure)
 }
@@ -381,8 +390,13 @@ fn ended_by(failure: Failure, tally: &Tally<Record>, output: Output) -> Verdict 
 fn lost_table(rows: &[Record]) -> Text {
     let mut table = planlab_results::table::Table::new(&["not kept", "planner", "status", "height"]);
     for row in rows {
-        let height = row.height.map_or_else(String::new, quantity::memory);
-        table.row([row.workload.to_string(), row.planner.clone(), row.status.name().to_owned(), height]);
+        let height = row.height.map_or_else(String::new, quantity::format_memory);
+        table.push_texts([
+            row.workload.to_string(),
+            row.planner.clone(),
+            row.status.name().to_owned(),
+            height,
+        ]);
     }
     if rows.is_empty() { Text::default() } else { Text::from(table) + "\n" }
 }
@@ -395,7 +409,7 @@ fn summary_table(rows: &[Record]) -> Text {
     rows.iter().for_each(|row| *counts.entry(row.status).or_default() += 1);
     let mut table = planlab_results::table::Table::new(&["status", "cells"]);
     for (status, count) in counts {
-        table.row([status.name().to_owned(), count.to_string()]);
+        table.push_texts([status.name().to_owned(), count.to_string()]);
     }
     table.into()
 }

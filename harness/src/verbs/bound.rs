@@ -15,10 +15,10 @@ use crate::inputs::{self, Source};
 use crate::kinds::placement::Prover;
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::{Output, note};
+use crate::shell::output::{Output, print_note};
 use crate::shell::quantity;
 use crate::shell::signals::cancel_token;
-use crate::shell::target::scratch;
+use crate::shell::target::scratch_folder;
 use crate::shell::text::Text;
 use planlab_results::table::Table;
 
@@ -26,16 +26,16 @@ use planlab_results::table::Table;
 const DEFAULT_WALL: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(args: &BoundArgs, output: Output) -> Verdict {
-    let scratch = scratch()?;
-    let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
+    let scratch = scratch_folder()?;
+    let source = Source::resolve_argument(&args.trace, &args.reading, scratch.path())?;
     let wall = args.time_limit.unwrap_or(DEFAULT_WALL);
     if let Some(file) = &args.certificate {
-        return certificate::write((&args.trace, &source), args.capacity, file, wall, output);
+        return certificate::write_certificate((&args.trace, &source), args.capacity, file, wall, output);
     }
     let cancel = cancel_token();
-    let trace = inputs::open(&source)?;
-    trace.notices.iter().for_each(|notice| note(notice));
-    let mut rows = arguments(&trace.instance);
+    let trace = inputs::open_trace(&source)?;
+    trace.notices.iter().for_each(|notice| print_note(notice));
+    let mut rows = bound_arguments(&trace.instance);
     let prover = Prover::default();
     let outcome =
         execute(&prover, &trace.instance, Budget { wall: Some(wall), cancel, ..Budget::default() }, 0);
@@ -45,17 +45,17 @@ pub(crate) fn run(args: &BoundArgs, output: Output) -> Verdict {
     let best = outcome.bound;
     let mut text = bound_text(&rows, best, trace.instance.in_place().len())
         + &certificate_hint(&args.trace, &trace.instance, best);
-    let arenas = ArenaSizes::of(&trace.instance);
-    if let Some(table) = arenas.table(None) {
+    let arenas = ArenaSizes::from_instance(&trace.instance);
+    if let Some(table) = arenas.arena_table(None) {
         text = text + "\n" + table;
     }
     let mut object = bound_object(&source.name, &trace.instance, best, &rows, seconds);
-    object["arenas"] = arenas.objects(None);
-    output.put(&object, text)?;
+    object["arenas"] = arenas.arena_objects(None);
+    output.print_either(&object, text)?;
     match outcome.end {
         Ok(Stop::Cancelled) => Ok(Exit::Interrupted),
         Ok(Stop::Deadline) => {
-            note(&out_of_time(&rows));
+            print_note(&out_of_time(&rows));
             Ok(Exit::Complete)
         }
         Ok(_) => Ok(Exit::Complete),
@@ -78,7 +78,7 @@ fn out_of_time(rows: &[Argument]) -> String {
     let Some(row) = rows.iter().find(|row| !row.finished) else {
         return "the time limit came before every argument was tried".to_owned();
     };
-    let time = quantity::seconds(nanoseconds(row.seconds));
+    let time = quantity::format_seconds(nanoseconds(row.seconds));
     format!(
         "the time limit came during the argument by {}, which ran for {time}; a longer --time-limit may prove more",
         row.evidence
@@ -97,7 +97,7 @@ struct Argument {
     is_news: bool,
 }
 
-fn arguments(instance: &Instance) -> Vec<Argument> {
+fn bound_arguments(instance: &Instance) -> Vec<Argument> {
     let mut rows: Vec<Argument> = Vec::new();
     let mut add = |evidence, scope, find: &dyn Fn() -> Option<(u64, String)>| {
         let before = Instant::now();
@@ -147,7 +147,7 @@ fn scope_text(scope: Scope) -> &'static str {
 }
 
 fn bound_object(name: &str, instance: &Instance, best: Bound, rows: &[Argument], seconds: f64) -> Value {
-    let claim = best.of(Scope::Any);
+    let claim = best.best_claim(Scope::Any);
     let permits = !instance.in_place().is_empty();
     let arguments: Vec<Value> = rows
         .iter()
@@ -162,7 +162,7 @@ fn bound_object(name: &str, instance: &Instance, best: Bound, rows: &[Argument],
         "permissions": instance.in_place().len(),
         "bound": claim.value,
         "bound_evidence": claim.evidence,
-        "bound_without_in_place": permits.then(|| best.of(Scope::NoHandOver).value),
+        "bound_without_in_place": permits.then(|| best.best_claim(Scope::NoHandOver).value),
         "arguments": arguments,
         "seconds": seconds,
     })
@@ -171,9 +171,9 @@ fn bound_object(name: &str, instance: &Instance, best: Bound, rows: &[Argument],
 fn bound_text(rows: &[Argument], best: Bound, permissions: usize) -> Text {
     let mut table = Table::new(&["bound", "evidence", "holds for", "how", "time"]);
     for row in rows.iter().filter(|row| row.is_news) {
-        let time = quantity::seconds(nanoseconds(row.seconds));
-        table.row([
-            quantity::memory(row.value),
+        let time = quantity::format_seconds(nanoseconds(row.seconds));
+        table.push_texts([
+            quantity::format_memory(row.value),
             row.evidence.to_string(),
             scope_text(row.scope).to_owned(),
             row.how.clone(),
@@ -181,14 +181,14 @@ fn bound_text(rows: &[Argument], best: Bound, permissions: usize) -> Text {
         ]);
     }
     let describe_claim = |scope| {
-        let Claim { value, evidence } = best.of(scope);
-        format!("{}, proof: {evidence}", quantity::memory(value.get()))
+        let Claim { value, evidence } = best.best_claim(scope);
+        format!("{}, proof: {evidence}", quantity::format_memory(value.get()))
     };
     let text = Text::from(table) + format!("{}\nbest: {}\n", no_news(rows), describe_claim(Scope::Any));
     if permissions == 0 {
         return text;
     }
-    let permissions = view::permissions(permissions);
+    let permissions = view::permission_words(permissions);
     text + format!(
         "without {permissions} to overwrite in place (--in-place no): {}\n",
         describe_claim(Scope::NoHandOver)
@@ -206,7 +206,7 @@ fn no_news(rows: &[Argument]) -> String {
     }
     let one = |(evidence, times, seconds): &(Evidence, usize, f64)| {
         let times = if *times > 1 { format!("{times} times, ") } else { String::new() };
-        format!("{evidence} ({times}{})", quantity::seconds(nanoseconds(*seconds)))
+        format!("{evidence} ({times}{})", quantity::format_seconds(nanoseconds(*seconds)))
     };
     let tried: Vec<String> = tried.iter().map(one).collect();
     if tried.is_empty() { String::new() } else { format!("found nothing higher: {}\n", tried.join(", ")) }
@@ -215,7 +215,7 @@ fn no_news(rows: &[Argument]) -> String {
 /// How to get a proof that others can check, if one is possible. The load needs no proof. A certificate is about plans
 /// without hand-overs.
 fn certificate_hint(trace: &str, instance: &Instance, best: Bound) -> String {
-    let claim = best.of(Scope::NoHandOver);
+    let claim = best.best_claim(Scope::NoHandOver);
     let below = claim.value.get().saturating_sub(1);
     let is_load = claim.value <= instance.load_without_in_place().bytes;
     if is_load || instance.len() > certificate::MOST_BUFFERS {

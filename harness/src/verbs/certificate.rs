@@ -12,7 +12,7 @@ use crate::kinds::placement::Prover;
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::Output;
-use crate::shell::quantity::memory;
+use crate::shell::quantity::format_memory;
 use crate::shell::signals::cancel_token;
 use crate::shell::target::Target;
 
@@ -22,7 +22,7 @@ pub(super) const MOST_BUFFERS: usize = 2000;
 const NODES: u64 = 2_000_000;
 
 /// Proves that a capacity is infeasible and writes the proof; exit code 3 if there is no proof.
-pub(crate) fn write(
+pub(crate) fn write_certificate(
     (trace, source): (&str, &Source),
     capacity: Option<u64>,
     file: &str,
@@ -31,8 +31,8 @@ pub(crate) fn write(
 ) -> Verdict {
     output.refuse_stdout("certificate", file)?;
     let cancel = cancel_token();
-    let target = Target::open(file, [trace])?;
-    let trace = inputs::open(source)?;
+    let target = Target::open_argument(file, [trace])?;
+    let trace = inputs::open_trace(source)?;
     let instance = &trace.instance;
     let capacity = capacity.map_or(instance.load_without_in_place().bytes, Bytes::new);
     let certifier = Certifier { capacity, found: Mutex::default() };
@@ -44,12 +44,12 @@ pub(crate) fn write(
         "seconds": seconds,
     });
     if let Some(Refutation::Proved(certificate)) = found {
-        return keep(&certificate, instance, (target, file), head, output);
+        return save_certificate(&certificate, instance, (target, file), head, output);
     }
     let (status, text) = match (found, outcome.end) {
         (Some(Refutation::Feasible), _) => ("feasible", "there is a plan of at most"),
         (Some(Refutation::Unsupported), _) => {
-            return Err(Failure::usage(
+            return Err(Failure::from_usage(
                 "this trace cannot have a certificate: it has windows in use during a pause, several arenas, \
                  a pair kept apart with a buffer that is never active, more than 2000 buffers, or numbers too large",
             ));
@@ -59,35 +59,38 @@ pub(crate) fn write(
         (_, Ok(Stop::Deadline)) => ("unknown", "the time limit came: no proof against"),
         _ => ("unknown", "the nodes were used up: no proof against"),
     };
-    output.put(&with(head, &json!({ "status": status })), format!("{text} {}\n", memory(capacity.get())))?;
+    output.print_either(
+        &merge_objects(head, &json!({ "status": status })),
+        format!("{text} {}\n", format_memory(capacity.get())),
+    )?;
     Ok(if status == "interrupted" { Exit::Interrupted } else { Exit::Incomplete })
 }
 
 /// Writes a certificate that the checker accepts; prints it if it cannot be written.
-fn keep(
+fn save_certificate(
     certificate: &Certificate,
     instance: &Instance,
     (target, file): (Target, &str),
     head: Value,
     output: Output,
 ) -> Verdict {
-    let bound = certificate.check(instance).map_err(|error| Failure::new(Exit::Invalid, error))?;
+    let bound = certificate.check_proof(instance).map_err(|error| Failure::new(Exit::Invalid, error))?;
     let mut text = serde_json::to_string(certificate)?;
     text.push('\n');
-    let written = target.write(text.as_bytes());
+    let written = target.write_all(text.as_bytes());
     if file == "-" {
         return written.map(|()| Exit::Complete);
     }
     let (capacity, steps) = (certificate.capacity, certificate.steps.len());
     let (scope, plans) = proved_of(instance);
     let object = json!({ "status": "infeasible", "bound": bound, "bound_scope": scope, "steps": steps });
-    let (most, least) = (memory(capacity.get()), memory(bound.get()));
+    let (most, least) = (format_memory(capacity.get()), format_memory(bound.get()));
     let line = format!("no {plans} of at most {most}: bound {least}, {steps} steps");
     let (place, line) = match &written {
         Ok(()) => (json!({ "certificate": file }), format!("{line} in {file}\n")),
         Err(_) => (json!({ "certificate": certificate }), format!("{line}\n\n{text}")),
     };
-    let told = output.put(&with(with(head, &object), &place), &line);
+    let told = output.print_either(&merge_objects(merge_objects(head, &object), &place), &line);
     written.and(told).map(|()| Exit::Complete)
 }
 
@@ -99,7 +102,7 @@ fn proved_of(instance: &Instance) -> (Scope, &'static str) {
     }
 }
 
-fn with(mut head: Value, more: &Value) -> Value {
+fn merge_objects(mut head: Value, more: &Value) -> Value {
     if let (Some(head), Some(more)) = (head.as_object_mut(), more.as_object()) {
         head.extend(more.clone());
     }
@@ -107,21 +110,22 @@ fn with(mut head: Value, more: &Value) -> Value {
 }
 
 /// Checks a certificate of a trace; exit code 4 if it proves nothing.
-pub(crate) fn verify(source: &Source, file: &str, output: Output) -> Verdict {
-    let trace = inputs::open(source)?;
-    let name = inputs::name(file);
-    let certificate: Certificate = serde_json::from_str(&inputs::document(file)?).map_err(|error| {
-        Failure::usage(format!("{name}: {error}")).in_file(name, u64::try_from(error.line()).ok())
-    })?;
+pub(crate) fn verify_certificate(source: &Source, file: &str, output: Output) -> Verdict {
+    let trace = inputs::open_trace(source)?;
+    let name = inputs::input_name(file);
+    let certificate: Certificate =
+        serde_json::from_str(&inputs::read_file_document(file)?).map_err(|error| {
+            Failure::from_usage(format!("{name}: {error}")).in_file(name, u64::try_from(error.line()).ok())
+        })?;
     let (capacity, steps) = (certificate.capacity, certificate.steps.len());
     let head = json!({ "version": JSON_VERSION, "capacity": capacity, "steps": steps });
-    match certificate.check(&trace.instance) {
+    match certificate.check_proof(&trace.instance) {
         Ok(bound) => {
             let (scope, plans) = proved_of(&trace.instance);
             let object = json!({ "valid": true, "bound": bound, "bound_scope": scope });
-            let (most, least) = (memory(capacity.get()), memory(bound.get()));
+            let (most, least) = (format_memory(capacity.get()), format_memory(bound.get()));
             let line = format!("valid: no {plans} of at most {most}, bound {least}, {steps} steps\n");
-            output.put(&with(head, &object), &line)?;
+            output.print_either(&merge_objects(head, &object), &line)?;
             Ok(Exit::Complete)
         }
         Err(error) => {
@@ -130,7 +134,7 @@ pub(crate) fn verify(source: &Source, file: &str, output: Output) -> Verdict {
                 _ => None,
             };
             let object = json!({ "valid": false, "step": wrong, "message": error.to_string() });
-            output.put(&with(head, &object), format!("not valid: {error}\n"))?;
+            output.print_either(&merge_objects(head, &object), format!("not valid: {error}\n"))?;
             Ok(Exit::Invalid)
         }
     }

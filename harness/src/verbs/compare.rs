@@ -12,59 +12,59 @@ use crate::kinds::external;
 use crate::kinds::placement::{Cell, Runner, Samples, Subject, planners, record};
 use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::{Output, note};
+use crate::shell::output::{Output, print_note};
 use crate::shell::signals::cancel_token;
-use crate::shell::target::scratch;
+use crate::shell::target::scratch_folder;
 use crate::shell::text::Text;
 
 pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
     let cancel = cancel_token();
-    let scratch = scratch()?;
-    let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
-    let trace = inputs::open(&source)?;
-    trace.notices.iter().for_each(|notice| note(notice));
+    let scratch = scratch_folder()?;
+    let source = Source::resolve_argument(&args.trace, &args.reading, scratch.path())?;
+    let trace = inputs::open_trace(&source)?;
+    trace.notices.iter().for_each(|notice| print_note(notice));
     let digest = trace.instance.digest();
     let subject = Subject { source: &source, instance: &trace.instance, digest, hints: None };
     let runner = Runner::new(cancel, Samples::ONCE)?;
     let (mut rows, mut heights) = (Vec::new(), Vec::new());
-    let chosen = chosen(args, trace.instance.len())?;
+    let chosen = chosen_planners(args, trace.instance.len())?;
     external::ask_versions(|key| chosen.iter().any(|planner| planner == key));
     for planner in chosen {
         if runner.cancel().is_cancelled() {
             break;
         }
         let cell = Cell::of(&source, &planner, &args.limits);
-        let (row, plan) = row(&runner, &subject, &cell)?;
+        let (row, plan) = compare_row(&runner, &subject, &cell)?;
         rows.push(row);
         heights.push(plan);
     }
     view::share_bound(&mut rows);
-    let arenas = ArenaSizes::of(&trace.instance);
+    let arenas = ArenaSizes::from_instance(&trace.instance);
     let object = |(row, heights): (&Record, &Option<Vec<Bytes>>)| {
-        let mut object = view::object(row);
+        let mut object = view::record_object(row);
         object["permissions"] = trace.instance.in_place().len().into();
-        object["arenas"] = arenas.objects(heights.as_deref());
+        object["arenas"] = arenas.arena_objects(heights.as_deref());
         object
     };
     let objects: Vec<Value> = rows.iter().zip(&heights).map(object).collect();
-    let mut text = Text::from(head(&source, &trace.instance, &arenas)) + view::comparison(&rows);
+    let mut text = Text::from(table_head(&source, &trace.instance, &arenas)) + view::comparison_table(&rows);
     let planned = rows.iter().map(|row| row.planner.as_str()).zip(heights.iter().map(Option::as_deref));
-    if let (Some(each), Some(table)) = (arenas.comparison(planned), arenas.table(None)) {
+    if let (Some(each), Some(table)) = (arenas.comparison_table(planned), arenas.arena_table(None)) {
         text = text + "\nheights by arena:\n\n" + each + "\n" + table;
     }
-    output.put(&Value::Array(objects), text)?;
+    output.print_either(&Value::Array(objects), text)?;
     // If interrupted, some planners are missing, whatever the others found.
     Ok(if runner.cancel().is_cancelled() { Exit::Interrupted } else { exit_of(&rows) })
 }
 
 /// What the rows have in common.
-fn head(source: &Source, instance: &Instance, arenas: &ArenaSizes<'_>) -> String {
+fn table_head(source: &Source, instance: &Instance, arenas: &ArenaSizes<'_>) -> String {
     let [load, without] = [instance.load(), instance.load_without_in_place()].map(|load| load.bytes.get());
-    let load = view::load(load, without) + &arenas.sum_remark();
+    let load = view::load_text(load, without) + &arenas.sum_remark();
     let mut head = format!("{}: {} buffers, load {load}\n", source.name, instance.len());
     let permissions = instance.in_place().len();
     if permissions > 0 {
-        let permissions = view::permissions(permissions);
+        let permissions = view::permission_words(permissions);
         head += &format!(
             "in-place: {permissions} (off with --in-place no); a planner with hand-overs `never` uses none\n"
         );
@@ -73,16 +73,21 @@ fn head(source: &Source, instance: &Instance, arenas: &ArenaSizes<'_>) -> String
 }
 
 /// The row of a cell, and the height of each arena if there is a plan.
-fn row(runner: &Runner, subject: &Subject<'_>, cell: &Cell) -> Result<(Record, Option<Vec<Bytes>>), Failure> {
+fn compare_row(
+    runner: &Runner,
+    subject: &Subject<'_>,
+    cell: &Cell,
+) -> Result<(Record, Option<Vec<Bytes>>), Failure> {
     let started = now_ns();
     let judged = runner.run(subject, std::slice::from_ref(cell), None)?;
-    let judgement = judged.first().ok_or_else(|| Failure::usage("the child did not answer for its cell"))?;
+    let judgement =
+        judged.first().ok_or_else(|| Failure::from_usage("the child did not answer for its cell"))?;
     let heights = judgement.plan.as_ref().map(VerifiedPlan::arena_heights);
     Ok((record(cell, subject, judgement, None, runner.supervisor().context("", 1, started)), heights))
 }
 
 /// The named planners, or all that do not search and every external one, if they are practical at this size.
-fn chosen(args: &CompareArgs, buffers: usize) -> Result<Vec<String>, Failure> {
+fn chosen_planners(args: &CompareArgs, buffers: usize) -> Result<Vec<String>, Failure> {
     if !args.planners.is_empty() {
         return planners::matching(&args.planners);
     }
@@ -91,7 +96,7 @@ fn chosen(args: &CompareArgs, buffers: usize) -> Result<Vec<String>, Failure> {
     let external = external::entries().iter().map(external::descriptor);
     let external = external.filter(|descriptor| planners::is_practical_for(descriptor, buffers));
     for (key, reason) in external::all_absent() {
-        note(&format!("`{key}` cannot run: {reason}"));
+        print_note(&format!("`{key}` cannot run: {reason}"));
     }
     Ok(quick.chain(external).map(|descriptor| descriptor.key.into_owned()).collect())
 }

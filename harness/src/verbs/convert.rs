@@ -14,23 +14,24 @@ use crate::cli::{Choice, DialectArg, ExportArgs, ExportFormat, GenerateArgs, IDE
 use crate::inputs::{self, Source};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::{Output, note};
-use crate::shell::quantity::memory;
-use crate::shell::target::{Target, scratch, tell_written};
+use crate::shell::output::{Output, print_note};
+use crate::shell::quantity::format_memory;
+use crate::shell::target::{Target, scratch_folder, tell_written};
 
-pub(crate) fn generate(args: &GenerateArgs, output: Output) -> Verdict {
+pub(crate) fn generate_trace(args: &GenerateArgs, output: Output) -> Verdict {
     output.refuse_stdout("trace", &args.output)?;
-    let parameters = args.parameters.iter().map(|text| parameter(text)).collect::<Result<Vec<_>, _>>()?;
-    let target = Target::open(&args.output, [])?;
-    let trace = synthetic::generate(&args.family, &parameters)?;
-    written((target, &args.output), &write_trace(&trace), &trace, output)
+    let parameters =
+        args.parameters.iter().map(|text| parse_parameter(text)).collect::<Result<Vec<_>, _>>()?;
+    let target = Target::open_argument(&args.output, [])?;
+    let trace = synthetic::generate_trace(&args.family, &parameters)?;
+    print_written((target, &args.output), &write_trace(&trace), &trace, output)
 }
 
-fn parameter(text: &str) -> Result<(&str, &str), Failure> {
-    text.split_once('=').ok_or_else(|| Failure::usage(format!("`{text}`: a parameter is KEY=VALUE")))
+fn parse_parameter(text: &str) -> Result<(&str, &str), Failure> {
+    text.split_once('=').ok_or_else(|| Failure::from_usage(format!("`{text}`: a parameter is KEY=VALUE")))
 }
 
-pub(crate) fn import(args: &ImportArgs, output: Output) -> Verdict {
+pub(crate) fn import_file(args: &ImportArgs, output: Output) -> Verdict {
     output.refuse_stdout("trace", &args.output)?;
     let dialect = match args.dialect {
         DialectArg::HalfOpen => Dialect::HalfOpen,
@@ -39,20 +40,20 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Verdict {
     };
     let format = args.format.as_deref();
     if dialect != Dialect::HalfOpen && format != Some(IDEALLOC) {
-        return Err(Failure::usage(
+        return Err(Failure::from_usage(
             "--dialect is for idealloc; the other formats say what their columns mean",
         ));
     }
     if args.plan.as_deref() == Some("-") && args.output == "-" {
-        return Err(Failure::usage("the trace and the plan cannot both go to stdout"));
+        return Err(Failure::from_usage("the trace and the plan cannot both go to stdout"));
     }
     let file = args.file.as_str();
-    let target = Target::open(&args.output, [file].into_iter().chain(args.plan.as_deref()))?;
-    let open = |path| Ok::<_, Failure>((Target::open(path, [file])?, path));
+    let target = Target::open_argument(&args.output, [file].into_iter().chain(args.plan.as_deref()))?;
+    let open = |path| Ok::<_, Failure>((Target::open_argument(path, [file])?, path));
     let plan = args.plan.as_deref().map(open).transpose()?;
     let options = ReadOptions {
         dialect,
-        alignment: inputs::alignment(args.align)?,
+        alignment: inputs::parse_alignment(args.align)?,
         pins: args.pins,
         without_in_place: args.in_place != Choice::Yes,
         part: args.parts.part.clone(),
@@ -61,12 +62,12 @@ pub(crate) fn import(args: &ImportArgs, output: Output) -> Verdict {
     };
     let mut imported = inputs::import_parts(&args.file, format.and_then(import::reader), options.clone())?;
     let dropped = std::mem::take(&mut imported.dropped);
-    dropped.iter().for_each(|dropped| note(&dropped.to_string()));
-    let part = imported.part(inputs::name(&args.file), &options)?;
-    part.trace.notices.iter().for_each(|notice| note(notice));
+    dropped.iter().for_each(|dropped| print_note(&dropped.to_string()));
+    let part = imported.chosen_part(inputs::input_name(&args.file), &options)?;
+    part.trace.notices.iter().for_each(|notice| print_note(notice));
     let permissions = part.trace.instance.in_place().len();
     if permissions > 0 {
-        note(&format!(
+        print_note(&format!(
             "{permissions} permissions to overwrite a buffer in place; --in-place no leaves them out"
         ));
     }
@@ -87,7 +88,7 @@ fn own_plan((target, path): (Target, &str), part: &Part, in_place: bool) -> Resu
     let name = part.framework.as_ref().map_or("the file", |framework| framework.name);
     let says = part.framework.as_ref().is_some_and(|framework| !framework.placement.is_empty());
     let plan = part.own_plan().ok_or_else(|| {
-        Failure::usage(match says {
+        Failure::from_usage(match says {
             true => format!("{name} does not say where it put every buffer: there is no plan for {path}"),
             false => format!("{name} says of no buffer where it lies: there is no plan for {path}"),
         })
@@ -97,12 +98,12 @@ fn own_plan((target, path): (Target, &str), part: &Part, in_place: bool) -> Resu
         let says = format!("{name}'s own placement is not a valid plan: {violation}");
         match in_place {
             true => Failure::new(Exit::Invalid, says),
-            false => Failure::usage(format!("without permissions, {says}; --in-place yes keeps them")),
+            false => Failure::from_usage(format!("without permissions, {says}; --in-place yes keeps them")),
         }
     };
     let height = part.trace.instance.verify(plan).map_err(refuse)?.height();
-    target.write(&bytes)?;
-    note(&format!("{path}: {name}'s own placement, height {}", memory(height.get())));
+    target.write_all(&bytes)?;
+    print_note(&format!("{path}: {name}'s own placement, height {}", format_memory(height.get())));
     Ok(json!({ "output": path, "height": height }))
 }
 
@@ -120,24 +121,25 @@ fn framework_object(framework: &Framework) -> Value {
     })
 }
 
-pub(crate) fn export(args: &ExportArgs, output: Output) -> Verdict {
+pub(crate) fn export_trace(args: &ExportArgs, output: Output) -> Verdict {
     if args.into.is_some() && args.format != ExportFormat::TfliteMicro {
-        return Err(Failure::usage("--into is for tflite-micro"));
+        return Err(Failure::from_usage("--into is for tflite-micro"));
     }
     output.refuse_stdout(if args.plan.is_some() { "plan" } else { "trace" }, &args.output)?;
     let read = [Some(&args.trace), args.plan.as_ref(), args.into.as_ref()];
-    let target = Target::open(&args.output, read.into_iter().flatten().map(String::as_str))?;
-    let scratch = scratch()?;
-    let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
+    let target = Target::open_argument(&args.output, read.into_iter().flatten().map(String::as_str))?;
+    let scratch = scratch_folder()?;
+    let source = Source::resolve_argument(&args.trace, &args.reading, scratch.path())?;
     let mut imported = inputs::open_parts(&source)?;
-    std::mem::take(&mut imported.dropped).iter().for_each(|dropped| note(&dropped.to_string()));
-    let Part { trace, framework, .. } = imported.part(&source.name, &source.options()?)?;
-    trace.notices.iter().for_each(|notice| note(notice));
-    let plan = args.plan.as_ref().map(|plan| inputs::plan(plan, &trace)).transpose()?;
+    std::mem::take(&mut imported.dropped).iter().for_each(|dropped| print_note(&dropped.to_string()));
+    let Part { trace, framework, .. } = imported.chosen_part(&source.name, &source.read_options()?)?;
+    trace.notices.iter().for_each(|notice| print_note(notice));
+    let plan = args.plan.as_ref().map(|plan| inputs::read_plan(plan, &trace)).transpose()?;
     if let (Some(plan), Some(file)) = (&plan, &args.plan) {
-        check_hand_overs(args, &trace, (inputs::name(file), plan))?;
+        check_hand_overs(args, &trace, (inputs::input_name(file), plan))?;
         // What leaves here with offsets is a plan that somebody will use.
-        let refuse = |violation| Failure::new(Exit::Invalid, violation).in_file(inputs::name(file), None);
+        let refuse =
+            |violation| Failure::new(Exit::Invalid, violation).in_file(inputs::input_name(file), None);
         trace.instance.verify(plan.clone()).map_err(refuse)?;
     }
     let bytes = match (args.format, &plan) {
@@ -146,15 +148,17 @@ pub(crate) fn export(args: &ExportArgs, output: Output) -> Verdict {
         (ExportFormat::Minimalloc, None) => write_minimalloc(&trace)?,
         (ExportFormat::Idealloc, None) => write_idealloc(&trace)?,
         (ExportFormat::Idealloc, Some(_)) => {
-            return Err(Failure::usage("idealloc's CSV cannot hold the offsets of a plan"));
+            return Err(Failure::from_usage("idealloc's CSV cannot hold the offsets of a plan"));
         }
-        (ExportFormat::Minimalloc, Some(plan)) => write_minimalloc(&pinned(&trace, plan)?)?,
+        (ExportFormat::Minimalloc, Some(plan)) => write_minimalloc(&pin_to_plan(&trace, plan)?)?,
         (ExportFormat::Perfetto, plan) => write_perfetto(&trace, plan.as_ref(), framework.as_ref()),
         (ExportFormat::PlanJson, Some(plan)) => write_plan_json(&trace, plan),
         (ExportFormat::TfliteMicro, Some(plan)) => offline_plan(args, &trace, plan)?,
         (ExportFormat::CHeader, Some(plan)) => write_c_header(&trace, plan, &args.prefix)?,
         (ExportFormat::Requests, Some(plan)) => write_requests(&trace, plan)?,
-        (_, None) => return Err(Failure::usage("this format is for plans: name the plan after the trace")),
+        (_, None) => {
+            return Err(Failure::from_usage("this format is for plans: name the plan after the trace"));
+        }
     };
     let hand_overs = plan.map_or(0, |plan| plan.in_place.len());
     written_with((target, &args.output), &bytes, &trace, json!({ "hand_overs": hand_overs }), output)
@@ -169,7 +173,7 @@ fn check_hand_overs(args: &ExportArgs, trace: &Trace, (file, plan): (&str, &Plan
     let count = plan.in_place.len();
     if !is_asked {
         let name = |id: BufferId| printable_line(&trace.labels.buffers[id.index()].name);
-        return Err(Failure::usage(format!(
+        return Err(Failure::from_usage(format!(
             "{file}: {count} buffers take the place of one that is still live (`{}` overwrites `{}`), which only kernels that \
              are safe in place allow: plan with --in-place no, or export with --in-place yes",
             name(first.output),
@@ -177,7 +181,7 @@ fn check_hand_overs(args: &ExportArgs, trace: &Trace, (file, plan): (&str, &Plan
         ))
         .in_file(file, None));
     }
-    note(&format!(
+    print_note(&format!(
         "{count} buffers take the place of one that is still live: their kernels must be safe in place"
     ));
     Ok(())
@@ -186,27 +190,27 @@ fn check_hand_overs(args: &ExportArgs, trace: &Trace, (file, plan): (&str, &Plan
 /// The words of an offline plan, or the model that `--into` names with them.
 fn offline_plan(args: &ExportArgs, trace: &Trace, plan: &Plan) -> Result<Vec<u8>, Failure> {
     let Some(file) = &args.into else { return Ok(write_offline_plan(trace, plan)?) };
-    let (name, model) = (inputs::name(file), inputs::bytes(file)?);
-    with_offline_plan(name, &model, trace, plan, inputs::limits()).map_err(|error| match error {
-        IntoModelError::Other { .. } => Failure::usage(&error).in_file(name, None),
+    let (name, model) = (inputs::input_name(file), inputs::read_file_bytes(file)?);
+    with_offline_plan(name, &model, trace, plan, inputs::input_limits()).map_err(|error| match error {
+        IntoModelError::Other { .. } => Failure::from_usage(&error).in_file(name, None),
         error => error.into(),
     })
 }
 
 /// The trace with every buffer pinned where the plan has it: what MiniMalloc's format calls a solution.
-fn pinned(trace: &Trace, plan: &Plan) -> Result<Trace, Failure> {
+fn pin_to_plan(trace: &Trace, plan: &Plan) -> Result<Trace, Failure> {
     let instance = &trace.instance;
     let pinned = instance.buffers().iter().zip(&plan.offsets).map(|(b, &offset)| b.clone().with_pin(offset));
     let pinned = Instance::builder()
         .buffers(pinned)
         .in_place(instance.in_place().iter().copied())
         .arenas(instance.arenas().iter().cloned())
-        .apart(instance.apart().iter().copied())
+        .apart(instance.keep_apart_pairs().iter().copied())
         .build()?;
     Ok(Trace::new(pinned, trace.labels.clone()))
 }
 
-fn written(target: (Target, &str), bytes: &[u8], trace: &Trace, output: Output) -> Verdict {
+fn print_written(target: (Target, &str), bytes: &[u8], trace: &Trace, output: Output) -> Verdict {
     written_with(target, bytes, trace, json!({}), output)
 }
 
@@ -218,24 +222,24 @@ fn written_with(
     about: Value,
     output: Output,
 ) -> Verdict {
-    let written = target.write(bytes);
+    let written = target.write_all(bytes);
     if path == "-" {
         return written.map(|()| Exit::Complete);
     }
     let (buffers, load) = (trace.instance.len(), trace.instance.load().bytes);
-    let arenas = ArenaSizes::of(&trace.instance);
+    let arenas = ArenaSizes::from_instance(&trace.instance);
     let mut value = json!({
         "version": JSON_VERSION,
         "output": path,
         "buffers": buffers,
         "load": load,
-        "optimum": trace.optimum(),
+        "optimum": trace.known_optimum(),
         "digest": trace.instance.digest(),
-        "arenas": arenas.objects(None),
+        "arenas": arenas.arena_objects(None),
     });
     if let (Some(value), Value::Object(about)) = (value.as_object_mut(), about) {
         value.extend(about);
     }
-    let text = format!("{buffers} buffers, load {}{}", memory(load.get()), arenas.sum_remark());
+    let text = format!("{buffers} buffers, load {}{}", format_memory(load.get()), arenas.sum_remark());
     tell_written(written, path, value, &text, output)
 }

@@ -7,13 +7,13 @@ use planlab_results::diff::{CellName, Change, Diff, DiffOptions, PlannerChange, 
 use planlab_results::statistics::Interval;
 use serde_json::{Value, json};
 
-use crate::bench::turns::{self, Measured, Named};
+use crate::bench::turns::{self, Measured, NamedCell};
 use crate::cli::DiffArgs;
 use crate::inputs::records;
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict as Outcome};
-use crate::shell::output::{Output, note};
-use crate::shell::quantity::memory;
+use crate::shell::output::{Output, print_note};
+use crate::shell::quantity::format_memory;
 use crate::shell::signals::cancel_token;
 use crate::shell::text::Text;
 use planlab_results::table::Table;
@@ -22,12 +22,12 @@ use planlab_results::table::Table;
 const NAMED: usize = 20;
 
 pub(crate) fn run(args: &DiffArgs, planners_file: Option<&Path>, output: Output) -> Outcome {
-    let Measured { results: [a, b], alone, interrupted } = measured(args, planners_file)?;
+    let Measured { results: [a, b], alone, interrupted } = folders_to_compare(args, planners_file)?;
     if interrupted {
-        note("interrupted; the same command continues from here");
+        print_note("interrupted; the same command continues from here");
         return Ok(Exit::Interrupted);
     }
-    let [of_a, of_b] = [records::read(&a)?, records::read(&b)?];
+    let [of_a, of_b] = [records::read_folder(&a)?, records::read_folder(&b)?];
     let missing = [of_a.missing, of_b.missing].concat();
     let (rows_a, rows_b) = (of_a.rows, of_b.rows);
     let mut options = DiffOptions::default();
@@ -36,14 +36,14 @@ pub(crate) fn run(args: &DiffArgs, planners_file: Option<&Path>, output: Output)
     options.across_limits = args.force;
     let diff = Diff::new(&rows_a, &rows_b, &options);
     refuse_or_warn(args, &diff)?;
-    diff.remarks.iter().for_each(|remark| note(&remark.to_string()));
+    diff.remarks.iter().for_each(|remark| print_note(&remark.to_string()));
     let head =
         format!("A: {} ({} rows)\nB: {} ({} rows)\n", a.display(), rows_a.len(), b.display(), rows_b.len());
     let left_out = not_run("A", &alone[0], args.all) + &not_run("B", &alone[1], args.all);
-    let mut object = value(args, [&a, &b], &alone, &diff);
+    let mut object = diff_object(args, [&a, &b], &alone, &diff);
     object["missing"] = json!(missing);
-    output.put(&object, Text::from(head) + text(args, &diff) + left_out)?;
-    Ok(records::exit(exit_of(&diff), missing.is_empty()))
+    output.print_either(&object, Text::from(head) + diff_text(args, &diff) + left_out)?;
+    Ok(records::exit_with(exit_of(&diff), missing.is_empty()))
 }
 
 /// The exit code. A proof that a plan refutes is false, whichever side has it.
@@ -58,36 +58,36 @@ fn exit_of(diff: &Diff) -> Exit {
 }
 
 /// The folders to compare, after measuring them if `--interleave` is given.
-fn measured(args: &DiffArgs, planners_file: Option<&Path>) -> Result<Measured, Failure> {
+fn folders_to_compare(args: &DiffArgs, planners_file: Option<&Path>) -> Result<Measured, Failure> {
     if !args.turns.interleave && args.turns.limits.is_said() {
-        return Err(Failure::usage(
+        return Err(Failure::from_usage(
             "limits and a seed are for --interleave: results that exist have their own",
         ));
     }
     if args.turns.interleave {
-        return turns::measure(&args.turns, planners_file, &cancel_token());
+        return turns::measure_turns(&args.turns, planners_file, &cancel_token());
     }
     match (&args.before, &args.after) {
         (Some(a), Some(b)) => {
             let results = [a.clone(), b.clone()];
             Ok(Measured { results, alone: Default::default(), interrupted: false })
         }
-        _ => Err(Failure::usage("diff compares two folders of results: planlab diff A B")),
+        _ => Err(Failure::from_usage("diff compares two folders of results: planlab diff A B")),
     }
 }
 
 fn refuse_or_warn(args: &DiffArgs, diff: &Diff) -> Result<(), Failure> {
     for mismatch in &diff.mismatches {
         if args.force || (args.across_hosts && mismatch.is_of_hosts()) {
-            note(&mismatch.to_string());
+            print_note(&mismatch.to_string());
         } else {
             let way = if mismatch.is_of_hosts() { "--across-hosts or --force" } else { "--force" };
-            return Err(Failure::usage(format!("{mismatch}; {way} compares them nevertheless")));
+            return Err(Failure::from_usage(format!("{mismatch}; {way} compares them nevertheless")));
         }
     }
     if diff.changes.is_empty() {
         let (a, b) = (diff.only_a.len(), diff.only_b.len());
-        return Err(Failure::usage(format!(
+        return Err(Failure::from_usage(format!(
             "the two results have no cell in common ({a} cells in A, {b} in B): cells are paired by planner, parameters, \
              content of the workload, seed, capacity and limits"
         )));
@@ -95,14 +95,14 @@ fn refuse_or_warn(args: &DiffArgs, diff: &Diff) -> Result<(), Failure> {
     Ok(())
 }
 
-fn text(args: &DiffArgs, diff: &Diff) -> Text {
+fn diff_text(args: &DiffArgs, diff: &Diff) -> Text {
     let count = |keep: fn(&Change) -> bool| diff.changes.iter().filter(|change| keep(change)).count();
     let head = format!(
         "{} cells on both sides: {} worse, {} better{}; {} in A alone, {} in B alone\n\n",
         diff.changes.len(),
         count(Change::is_worse),
         count(Change::is_better),
-        contradictions(count(Change::is_contradiction)),
+        contradiction_text(count(Change::is_contradiction)),
         diff.only_a.len(),
         diff.only_b.len(),
     );
@@ -111,10 +111,10 @@ fn text(args: &DiffArgs, diff: &Diff) -> Text {
     if !shown.is_empty() {
         text = text + "\n" + cell_table(&shown) + CELLS;
     }
-    text + alone("A", &diff.only_a, args.all) + alone("B", &diff.only_b, args.all)
+    text + unmatched_text("A", &diff.only_a, args.all) + unmatched_text("B", &diff.only_b, args.all)
 }
 
-fn contradictions(count: usize) -> String {
+fn contradiction_text(count: usize) -> String {
     if count == 0 { String::new() } else { format!(", {count} with a proof that the other side refutes") }
 }
 
@@ -144,30 +144,30 @@ fn planner_table(planners: &[PlannerChange]) -> Table {
     ]);
     for planner in planners {
         let (times, heights) = (&planner.times, &planner.heights);
-        table.row([
+        table.push_texts([
             planner.label.clone(),
             planner.cells.to_string(),
-            ratio(times.ratio),
-            ratio(times.interval.map(|interval| interval.low)),
-            ratio(times.interval.map(|interval| interval.high)),
-            ratio(times.shifted_ratio),
-            probability(times.p),
-            word(times),
+            ratio_text(times.ratio),
+            ratio_text(times.interval.map(|interval| interval.low)),
+            ratio_text(times.interval.map(|interval| interval.high)),
+            ratio_text(times.shifted_ratio),
+            probability_text(times.p),
+            verdict_word(times),
             heights.ratio.map_or_else(String::new, |ratio| format!("{ratio:.5}")),
-            number(heights.better),
-            number(heights.worse),
-            probability(heights.p),
-            word(heights),
-            number(planner.status_better),
-            number(planner.status_worse),
-            number(planner.contradictions),
+            count_text(heights.better),
+            count_text(heights.worse),
+            probability_text(heights.p),
+            verdict_word(heights),
+            count_text(planner.status_better),
+            count_text(planner.status_worse),
+            count_text(planner.contradictions),
         ]);
     }
     table.without_empty_columns()
 }
 
 /// A count; blank if it is 0, so that a column without any is left out.
-fn number(count: usize) -> String {
+fn count_text(count: usize) -> String {
     if count == 0 { String::new() } else { count.to_string() }
 }
 
@@ -186,7 +186,7 @@ B/A has its 95 % interval; chance alone makes ratios up to `noise`. A blank verd
 change beyond chance.
 ";
 
-fn word(summary: &Summary) -> String {
+fn verdict_word(summary: &Summary) -> String {
     match summary.verdict {
         Verdict::Same => String::new(),
         verdict => verdict.name().to_owned(),
@@ -216,57 +216,58 @@ fn cell_table(changes: &[&Change]) -> Table {
     ]);
     for change in changes {
         let time = change.time;
-        let shown =
-            |side: fn(Sides<f64>) -> f64| time.map_or_else(String::new, |time| seconds(side(time.median_ns)));
+        let shown = |side: fn(Sides<f64>) -> f64| {
+            time.map_or_else(String::new, |time| seconds_text(side(time.median_ns)))
+        };
         let interval: Option<Interval> = time.and_then(|time| time.interval);
-        let bytes = |value: Option<u64>| value.map_or_else(String::new, memory);
-        table.row([
+        let bytes = |value: Option<u64>| value.map_or_else(String::new, format_memory);
+        table.push_texts([
             change.cell.label.clone(),
-            place(&change.cell),
+            cell_place(&change.cell),
             change.cell.seed.to_string(),
             shown(|sides| sides.a),
             shown(|sides| sides.b),
-            ratio(time.map(|time| time.ratio)),
-            ratio(interval.map(|interval| interval.low)),
-            ratio(interval.map(|interval| interval.high)),
-            ratio(time.and_then(|time| time.noise).map(|noise| 1.0 + noise)),
-            judged(time.map(|time| time.verdict).unwrap_or_default()),
+            ratio_text(time.map(|time| time.ratio)),
+            ratio_text(interval.map(|interval| interval.low)),
+            ratio_text(interval.map(|interval| interval.high)),
+            ratio_text(time.and_then(|time| time.noise).map(|noise| 1.0 + noise)),
+            judged_text(time.map(|time| time.verdict).unwrap_or_default()),
             bytes(change.height.a),
             bytes(change.height.b),
-            judged(change.height_verdict),
-            memory(change.bound.a),
-            memory(change.bound.b),
+            judged_text(change.height_verdict),
+            format_memory(change.bound.a),
+            format_memory(change.bound.b),
             change.status.a.name().to_owned(),
             change.status.b.name().to_owned(),
-            judged(change.status_verdict),
+            judged_text(change.status_verdict),
         ]);
     }
     table.without_empty_columns()
 }
 
-fn place(cell: &CellName) -> String {
+fn cell_place(cell: &CellName) -> String {
     match cell.target_bytes {
-        Some(bytes) => format!("{}, capacity {}", cell.workload, memory(bytes)),
+        Some(bytes) => format!("{}, capacity {}", cell.workload, format_memory(bytes)),
         None => cell.workload.clone(),
     }
 }
 
-fn judged(verdict: Verdict) -> String {
+fn judged_text(verdict: Verdict) -> String {
     if verdict == Verdict::Same { String::new() } else { verdict.name().to_owned() }
 }
 
-fn alone(side: &str, cells: &[CellName], all: bool) -> String {
-    named(&format!("in {side} alone"), cells, all)
+fn unmatched_text(side: &str, cells: &[CellName], all: bool) -> String {
+    named_list(&format!("in {side} alone"), cells, all)
 }
 
 /// The cells of one build alone, which did not run.
-fn not_run(side: &str, cells: &[Named], all: bool) -> String {
+fn not_run(side: &str, cells: &[NamedCell], all: bool) -> String {
     let cells: Vec<String> =
-        cells.iter().map(|Named { planner, workload }| format!("{planner} on {workload}")).collect();
-    named(&format!("not run, as {side} alone has it"), &cells, all)
+        cells.iter().map(|NamedCell { planner, workload }| format!("{planner} on {workload}")).collect();
+    named_list(&format!("not run, as {side} alone has it"), &cells, all)
 }
 
-fn named<T: Display>(head: &str, cells: &[T], all: bool) -> String {
+fn named_list<T: Display>(head: &str, cells: &[T], all: bool) -> String {
     if cells.is_empty() {
         return String::new();
     }
@@ -279,20 +280,20 @@ fn named<T: Display>(head: &str, cells: &[T], all: bool) -> String {
     text
 }
 
-fn ratio(value: Option<f64>) -> String {
+fn ratio_text(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| format!("{value:.3}"))
 }
 
-fn probability(value: Option<f64>) -> String {
+fn probability_text(value: Option<f64>) -> String {
     value.map_or_else(String::new, |p| if p < 0.001 { "0.000".to_owned() } else { format!("{p:.3}") })
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "nanoseconds of a cell")]
-fn seconds(nanoseconds: f64) -> String {
-    crate::shell::quantity::seconds(nanoseconds as u64)
+fn seconds_text(nanoseconds: f64) -> String {
+    crate::shell::quantity::format_seconds(nanoseconds as u64)
 }
 
-fn value(args: &DiffArgs, [a, b]: [&PathBuf; 2], alone: &[Vec<Named>; 2], diff: &Diff) -> Value {
+fn diff_object(args: &DiffArgs, [a, b]: [&PathBuf; 2], alone: &[Vec<NamedCell>; 2], diff: &Diff) -> Value {
     let listed = diff.changes.iter().filter(|change| args.all || is_listed(change));
     json!({
         "version": JSON_VERSION,
@@ -304,8 +305,8 @@ fn value(args: &DiffArgs, [a, b]: [&PathBuf; 2], alone: &[Vec<Named>; 2], diff: 
         "worse": diff.regressions().count(),
         "better": diff.changes.iter().filter(|change| change.is_better()).count(),
         "contradictions": diff.contradictions().count(),
-        "slower": timed(&diff.planners, Verdict::Worse),
-        "faster": timed(&diff.planners, Verdict::Better),
+        "slower": planners_with(&diff.planners, Verdict::Worse),
+        "faster": planners_with(&diff.planners, Verdict::Better),
         "mismatches": diff.mismatches.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "remarks": diff.remarks.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "planners": diff.planners.iter().map(planner_value).collect::<Vec<_>>(),
@@ -318,7 +319,7 @@ fn value(args: &DiffArgs, [a, b]: [&PathBuf; 2], alone: &[Vec<Named>; 2], diff: 
 }
 
 /// The planners whose times have this verdict, over all their cells or in one.
-fn timed(planners: &[PlannerChange], verdict: Verdict) -> Vec<&str> {
+fn planners_with(planners: &[PlannerChange], verdict: Verdict) -> Vec<&str> {
     let is_so = |times: &Summary| {
         let cells = if verdict == Verdict::Worse { times.worse } else { times.better };
         times.verdict == verdict || cells > 0
@@ -326,7 +327,7 @@ fn timed(planners: &[PlannerChange], verdict: Verdict) -> Vec<&str> {
     planners.iter().filter(|planner| is_so(&planner.times)).map(|planner| planner.label.as_str()).collect()
 }
 
-fn named_value(Named { planner, workload }: &Named) -> Value {
+fn named_value(NamedCell { planner, workload }: &NamedCell) -> Value {
     json!({ "planner": planner, "workload": workload })
 }
 

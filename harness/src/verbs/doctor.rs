@@ -17,20 +17,20 @@ struct Finding {
 }
 
 pub(crate) fn run(output: Output) -> Verdict {
-    let findings = findings();
+    let findings = collect_findings();
     let objects: Vec<Value> =
         findings.iter().map(|f| json!({ "topic": f.topic, "ok": f.ok, "says": f.says })).collect();
-    let here = provenance::here(1);
+    let here = provenance::this_machine(1);
     let value = json!({ "version": JSON_VERSION, "provenance": here, "findings": objects });
     let line =
         |f: &Finding| format!("{}  {:<12}  {}\n", if f.ok { "ok    " } else { "beware" }, f.topic, f.says);
-    output.put(&value, findings.iter().map(line).collect::<String>())?;
+    output.print_either(&value, findings.iter().map(line).collect::<String>())?;
     Ok(Exit::Complete)
 }
 
-fn findings() -> Vec<Finding> {
-    let here = provenance::here(1);
-    let mechanism = Mechanism::detect();
+fn collect_findings() -> Vec<Finding> {
+    let here = provenance::this_machine(1);
+    let mechanism = Mechanism::detect_mechanism();
     let load = here.load_average_milli;
     let swap = provenance::swap_kib();
     let isolated = mechanism != Mechanism::Rlimit;
@@ -70,19 +70,19 @@ fn findings() -> Vec<Finding> {
             ok: load < 500,
             says: format!("load average {}.{:03}: other work disturbs times", load / 1000, load % 1000),
         },
-        Finding { topic: "mailboxes", ok: Path::new("/dev/shm").is_dir(), says: mailboxes() },
-        solvers(),
-        gpu(),
+        Finding { topic: "mailboxes", ok: Path::new("/dev/shm").is_dir(), says: mailbox_folder() },
+        check_solvers(),
+        check_gpu(),
     ]
 }
 
-fn mailboxes() -> String {
+fn mailbox_folder() -> String {
     let kept =
         if Path::new("/dev/shm").is_dir() { "in memory (/dev/shm)" } else { "in the temporary folder" };
     format!("plans of running cells are kept {kept}")
 }
 
-fn solvers() -> Finding {
+fn check_solvers() -> Finding {
     let keys = crate::kinds::placement::planners::keys();
     let mip = keys.iter().any(|key| key.starts_with("mip/"));
     let says = format!("{} planners{}", keys.len(), if mip { "" } else { "; built without MIP" });
@@ -90,7 +90,7 @@ fn solvers() -> Finding {
 }
 
 /// Loads the driver without touching a device.
-fn gpu() -> Finding {
+fn check_gpu() -> Finding {
     let found = planlab_replay::cuda::probe();
     let ok = found.is_ok();
     Finding { topic: "gpu", ok, says: found.unwrap_or_else(|error| format!("{error}: no replay on a GPU")) }

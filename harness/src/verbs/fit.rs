@@ -17,7 +17,7 @@ pub(super) enum Fit {
 
 /// The largest batch that fits, by bisection between two of the points, which ascend. Assumes that memory grows with the
 /// batch. `fits` gives `None` for a batch without an answer.
-pub(super) fn largest(
+pub(super) fn largest_fitting(
     points: impl IntoIterator<Item = u64>,
     mut fits: impl FnMut(u64) -> Result<Option<bool>, Failure>,
 ) -> Result<Fit, Failure> {
@@ -52,14 +52,15 @@ mod tests {
 
     #[test]
     fn the_largest_batch_lies_between_two_points() {
-        let find = |most: u64| largest([1, 4, 16], |batch| Ok(Some(batch <= most))).expect("no failure");
+        let find =
+            |most: u64| largest_fitting([1, 4, 16], |batch| Ok(Some(batch <= most))).expect("no failure");
         assert_eq!(
             [0, 1, 3, 7, 15].map(find),
             [Fit::None, Fit::Most(1), Fit::Most(3), Fit::Most(7), Fit::Most(15)]
         );
         assert_eq!(find(99), Fit::All(16));
         assert_eq!(
-            largest([1, 4], |batch| Ok((batch < 3).then_some(true))).expect("no failure"),
+            largest_fitting([1, 4], |batch| Ok((batch < 3).then_some(true))).expect("no failure"),
             Fit::Unknown
         );
     }

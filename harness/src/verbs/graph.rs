@@ -7,10 +7,10 @@ use std::time::Duration;
 use planlab_dsa::{Budget, Bytes, Digest, Instance, Labels, Plan};
 use planlab_files::TemporaryFolder;
 use planlab_graph::{
-    Dependencies, Graph, Lowered, OpId, OrderError, Rehearsal, Safety, lower, lower_for_all_orders,
+    Dependencies, Graph, Lowered, OpId, OrderError, Rehearsal, Safety, lower_for_all_orders, lower_graph,
     write_jsonl,
 };
-use planlab_results::table::{Table, Value as Shown};
+use planlab_results::table::{CellValue as Shown, Table};
 use planlab_results::{Record, Status, Store};
 use planlab_solvers::reorder::{BestOrder, HandOvers, Orders, Reordered, Stage};
 use planlab_workloads::Trace;
@@ -28,10 +28,10 @@ use crate::kinds::placement::{Cell, Runner, Samples, Subject, planners, record};
 use crate::shell::JSON_VERSION;
 use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::{Output, note};
+use crate::shell::output::{Output, print_note};
 use crate::shell::progress::Progress;
 use crate::shell::signals::cancel_token;
-use crate::shell::target::{Target, scratch};
+use crate::shell::target::{Target, scratch_folder};
 use crate::shell::text::Text;
 
 /// No sharing, in-place alone, sharing alone, and both, as in a framework's note on memory.
@@ -53,16 +53,18 @@ pub(crate) fn run(args: &GraphArgs, output: Output) -> Verdict {
         output.refuse_stdout("graph", path)?;
     }
     planners::find(&args.planner)?;
-    let network = Network::resolve(&args.graph, &args.shape, args.batch)?;
+    let network = Network::resolve_argument(&args.graph, &args.shape, args.batch)?;
     network.refuse_requests("graph")?;
-    let (key, graph) = (network.key(network.batch()), network.graph(network.batch())?);
-    let target = args.output.as_ref().map(|path| Target::open(path, [args.graph.as_str()])).transpose()?;
-    let scratch = scratch()?;
-    let store = args.out.as_ref().map(|folder| open_store(folder, &|text| note(text))).transpose()?;
+    let (key, graph) =
+        (network.key_at(network.batch_of_argument()), network.graph_at(network.batch_of_argument())?);
+    let target =
+        args.output.as_ref().map(|path| Target::open_argument(path, [args.graph.as_str()])).transpose()?;
+    let scratch = scratch_folder()?;
+    let store = args.out.as_ref().map(|folder| open_store(folder, &|text| print_note(text))).transpose()?;
     let mut study = Study {
         args,
         key,
-        dependencies: dependencies(&graph),
+        dependencies: free_dependencies(&graph),
         graph: &graph,
         runner: Runner::new(cancel_token(), Samples::ONCE)?,
         scratch: &scratch,
@@ -75,33 +77,33 @@ pub(crate) fn run(args: &GraphArgs, output: Output) -> Verdict {
         rows: Vec::new(),
         bar: Progress::new(PLANS, "plans"),
     };
-    let best = study.all()?;
+    let best = study.plan_all()?;
     study.bar.finish_and_clear();
     #[cfg(feature = "reports")]
     if let Some(store) = &mut study.store {
         store.compact()?;
     }
-    let exit = study.exit();
+    let exit = study.exit_code();
     let written = match target {
         Some(target) if exit != Exit::Interrupted => {
-            target.write(write_jsonl(&in_order(&graph, &best)?).as_bytes())
+            target.write_all(write_jsonl(&in_order(&graph, &best)?).as_bytes())
         }
         _ => Ok(()),
     };
     match args.output.as_deref() {
         // Stdout receives the graph.
-        Some("-") => note(study.text().plain().trim_end()),
-        _ => output.put(&study.object(), study.text())?,
+        Some("-") => print_note(study.study_text().plain().trim_end()),
+        _ => output.print_either(&study.study_object(), study.study_text())?,
     }
     written.map(|()| exit)
 }
 
 /// The dependencies between operations. If there are several streams, the operations of each follow one another.
-fn dependencies(graph: &Graph) -> Dependencies {
+fn free_dependencies(graph: &Graph) -> Dependencies {
     let mut streams = graph.operations().iter().map(|operation| operation.stream);
     let first = streams.next();
     match streams.all(|stream| Some(stream) == first) {
-        true => Dependencies::of(graph),
+        true => Dependencies::from_tensors(graph),
         false => Dependencies::with_streams(graph),
     }
 }
@@ -132,7 +134,7 @@ struct Study<'a> {
 }
 
 /// The name of the stage that found an order.
-const fn method(stage: Stage) -> &'static str {
+const fn stage_name(stage: Stage) -> &'static str {
     match stage {
         Stage::Greedy => "greedy",
         Stage::LocalSearch => "local-search",
@@ -152,56 +154,60 @@ struct Variant {
 }
 
 impl Variant {
-    const fn of(suffix: String, lowered: Lowered) -> Self {
+    const fn from_lowered(suffix: String, lowered: Lowered) -> Self {
         Self { suffix, lowered, order_bound: None, start: None }
     }
 }
 
 impl Study<'_> {
     /// Makes every plan, and returns the order of the lowest one.
-    fn all(&mut self) -> Result<Vec<OpId>, Failure> {
-        let own = self.graph.order();
-        let plain = Variant::of(String::new(), lower(self.graph, &own)?);
+    fn plan_all(&mut self) -> Result<Vec<OpId>, Failure> {
+        let own = self.graph.operation_order();
+        let plain = Variant::from_lowered(String::new(), lower_graph(self.graph, &own)?);
         for (name, planner) in MEANS {
-            self.plan(&plain, name, planner, false)?;
+            self.plan_variant(&plain, name, planner, false)?;
         }
         let planner = self.args.planner.clone();
-        let height = self.plan(&plain, "offsets", &planner, true)?;
+        let height = self.plan_variant(&plain, "offsets", &planner, true)?;
         let mut start = None;
         for (name, suffix, safety) in [
             ("safe, by ranges", "safe-ranges", Safety::Widened),
             ("safe, by pairs", "safe-pairs", Safety::KeepApart),
         ] {
             if safety == Safety::KeepApart && !planners::honours(&planner).apart {
-                note(&format!("{name}: left out, because {planner} cannot keep pairs of buffers apart"));
+                print_note(&format!(
+                    "{name}: left out, because {planner} cannot keep pairs of buffers apart"
+                ));
                 continue;
             }
             let lowered = match lower_for_all_orders(self.graph, &own, &self.dependencies, safety) {
                 Ok(lowered) => lowered,
                 Err(error @ (OrderError::TooManyPairs { .. } | OrderError::TooManyOperations(_))) => {
-                    note(&format!("{name}: left out: {error}"));
+                    print_note(&format!("{name}: left out: {error}"));
                     continue;
                 }
                 Err(error) => return Err(error.into()),
             };
             let digest = lowered.instance.digest();
             // A plan for ranges is valid for pairs too, so a planner that honours hints never ends above it.
-            let variant = Variant { start: start.take(), ..Variant::of(suffix.to_owned(), lowered) };
-            self.plan(&variant, name, &planner, true)?;
+            let variant =
+                Variant { start: start.take(), ..Variant::from_lowered(suffix.to_owned(), lowered) };
+            self.plan_variant(&variant, name, &planner, true)?;
             start = self.known.get(&(digest, planner.clone())).and_then(|(_, plan)| plan.clone());
         }
-        self.orders(own, height)
+        self.plan_orders(own, height)
     }
 
     /// Plans in other orders. Returns the order of the lowest plan: the graph's own unless another is lower.
-    fn orders(&mut self, own: Vec<OpId>, height: Option<u64>) -> Result<Vec<OpId>, Failure> {
+    fn plan_orders(&mut self, own: Vec<OpId>, height: Option<u64>) -> Result<Vec<OpId>, Failure> {
         let mut best = (height.unwrap_or(u64::MAX), own);
-        for (stage, found) in self.search() {
-            let lowered = lower(self.graph, &found.order)?;
-            let suffix = format!("order-{}", method(stage));
-            let variant = Variant { order_bound: Some(found.bound), ..Variant::of(suffix, lowered) };
-            let (planner, name) = (self.args.planner.clone(), format!("order: {}", method(stage)));
-            let height = self.plan(&variant, &name, &planner, false)?;
+        for (stage, found) in self.search_orders() {
+            let lowered = lower_graph(self.graph, &found.order)?;
+            let suffix = format!("order-{}", stage_name(stage));
+            let variant =
+                Variant { order_bound: Some(found.bound), ..Variant::from_lowered(suffix, lowered) };
+            let (planner, name) = (self.args.planner.clone(), format!("order: {}", stage_name(stage)));
+            let height = self.plan_variant(&variant, &name, &planner, false)?;
             if let Some(height) = height.filter(|&height| height < best.0) {
                 best = (height, found.order);
             }
@@ -210,7 +216,7 @@ impl Study<'_> {
     }
 
     /// The best order after each stage of the search.
-    fn search(&self) -> Vec<(Stage, Reordered)> {
+    fn search_orders(&self) -> Vec<(Stage, Reordered)> {
         self.bar.set_message("searching for orders");
         let orders = Orders::new(self.graph, &self.dependencies, self.hand_overs);
         let wall = Some(self.args.limits.time_limit.unwrap_or(SEARCH));
@@ -218,12 +224,12 @@ impl Study<'_> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.args.limits.seed);
         let mut found = Vec::new();
         let search = BestOrder::default().with_work(self.args.order_work);
-        search.stages(&orders, &budget, &mut rng, |stage, best| found.push((stage, best.clone())));
+        search.run_stages(&orders, &budget, &mut rng, |stage, best| found.push((stage, best.clone())));
         found
     }
 
     /// Plans one variant and returns the height.
-    fn plan(
+    fn plan_variant(
         &mut self,
         variant: &Variant,
         name: &str,
@@ -248,7 +254,7 @@ impl Study<'_> {
                 fs::write(&file, write_trace(&trace))?;
                 let start = variant.start.as_ref().filter(|_| planners::honours(planner).hint);
                 let hints = start.map(|plan| plan.offsets.iter().copied().map(Some).collect::<Hints>());
-                let made = self.cell(&source_file(&key, file), instance, planner, hints)?;
+                let made = self.run_cell(&source_file(&key, file), instance, planner, hints)?;
                 self.known.insert(known, made.clone());
                 made
             }
@@ -261,10 +267,10 @@ impl Study<'_> {
         }
         record.order_bound = variant.order_bound.map(Bytes::get);
         (record.orders_run, record.orders_failed) =
-            plan.as_ref().filter(|_| is_rehearsed).map(|plan| self.rehearse(variant, plan)).unzip();
-        self.keep(instance, labels, &mut record, plan.as_ref())?;
+            plan.as_ref().filter(|_| is_rehearsed).map(|plan| self.rehearse_plan(variant, plan)).unzip();
+        self.keep_row(instance, labels, &mut record, plan.as_ref())?;
         if !record.status.is_answer() {
-            note(&format!("{name}: {planner}: {}: {}", record.status.name(), record.reason));
+            print_note(&format!("{name}: {planner}: {}: {}", record.status.name(), record.reason));
         }
         let height = record.height.filter(|_| record.status.is_answer());
         self.rows.push(Row { name: name.to_owned(), suffix: variant.suffix.clone(), record });
@@ -272,7 +278,7 @@ impl Study<'_> {
         Ok(height)
     }
 
-    fn cell(
+    fn run_cell(
         &self,
         source: &Source,
         instance: &Instance,
@@ -280,19 +286,19 @@ impl Study<'_> {
         hints: Option<Hints>,
     ) -> Result<(Record, Option<Plan>), Failure> {
         let digest = instance.digest();
-        let known = hints.as_deref().map(hints::digest);
+        let known = hints.as_deref().map(hints::hints_digest);
         let cell = Cell { hints: known, ..Cell::of(source, planner, &self.args.limits) };
         let subject = Subject { source, instance, digest, hints };
         let started = now_ns();
         let judged = self.runner.run(&subject, std::slice::from_ref(&cell), None)?;
         let judgement =
-            judged.first().ok_or_else(|| Failure::usage("the child has no answer to its cell"))?;
+            judged.first().ok_or_else(|| Failure::from_usage("the child has no answer to its cell"))?;
         let plan = judgement.plan.as_ref().map(|plan| plan.as_plan().clone());
         Ok((record(&cell, &subject, judgement, None, self.runner.supervisor().context("", 1, started)), plan))
     }
 
     #[cfg(feature = "reports")]
-    fn keep(
+    fn keep_row(
         &mut self,
         instance: &Instance,
         labels: &Labels,
@@ -312,7 +318,7 @@ impl Study<'_> {
     }
 
     /// Runs the plan in random legal orders. Returns their number, and the number in which two live buffers overlapped.
-    fn rehearse(&self, variant: &Variant, plan: &Plan) -> (u64, u64) {
+    fn rehearse_plan(&self, variant: &Variant, plan: &Plan) -> (u64, u64) {
         let rehearsal = Rehearsal::new(self.graph, &self.dependencies, &variant.lowered, plan);
         let mut rng = ChaCha8Rng::seed_from_u64(self.args.limits.seed);
         let one = std::num::NonZeroUsize::MIN;
@@ -321,12 +327,12 @@ impl Study<'_> {
             if self.runner.cancel().is_cancelled() {
                 return (run, fails);
             }
-            fails += u64::from(rehearsal.run(&mut rng, one).is_err());
+            fails += u64::from(rehearsal.run_once(&mut rng, one).is_err());
         }
         (self.args.orders, fails)
     }
 
-    fn exit(&self) -> Exit {
+    fn exit_code(&self) -> Exit {
         let any = |test: &dyn Fn(Status) -> bool| self.rows.iter().any(|row| test(row.record.status));
         let is_unsafe = |row: &Row| {
             row.suffix.starts_with("safe-") && row.record.orders_failed.is_some_and(|fails| fails > 0)
@@ -342,7 +348,7 @@ impl Study<'_> {
         }
     }
 
-    fn text(&self) -> Text {
+    fn study_text(&self) -> Text {
         let mut table =
             Table::new(&["plan", "planner", "load", "without in-place", "height", "status", "plan fails in"]);
         for row in &self.rows {
@@ -388,7 +394,7 @@ impl Study<'_> {
         self.rows.iter().filter_map(|row| row.record.order_bound).max()
     }
 
-    fn object(&self) -> Value {
+    fn study_object(&self) -> Value {
         let rows = self.rows.iter().map(|row| {
             let record = &row.record;
             json!({

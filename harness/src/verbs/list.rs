@@ -6,7 +6,7 @@ use planlab_solvers::online;
 use planlab_solvers::schedule::schedulers;
 use planlab_workloads::formats::import::READERS;
 use planlab_workloads::models::models;
-use planlab_workloads::{Catalog, did_you_mean, glob, nearest, suites, synthetic};
+use planlab_workloads::{Catalog, did_you_mean, matches_glob, nearest, suites, synthetic};
 use serde_json::{Value, json};
 
 use crate::cli::{ListArgs, Listing};
@@ -14,9 +14,9 @@ use crate::inputs;
 use crate::kinds::external;
 use crate::kinds::placement::planners;
 use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::{Output, note};
+use crate::shell::output::{Output, print_note};
 use crate::shell::text::Text;
-use planlab_results::table::{Table, Value as Shown};
+use planlab_results::table::{CellValue as Shown, Table};
 
 /// What can be named.
 struct Entry {
@@ -44,13 +44,13 @@ impl Entry {
     }
 
     /// The same with one fact more.
-    fn fact(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
+    fn with_fact(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
         self.facts.push((name.into(), text.into()));
         self
     }
 
     /// Everything, a line each.
-    fn card(&self) -> String {
+    fn entry_card(&self) -> String {
         let width = self.facts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0).max(11);
         let line = |name: &str, text: &str| format!("{name:<width$}  {text}\n");
         let facts = self.facts.iter().map(|(name, text)| line(name, text));
@@ -59,7 +59,7 @@ impl Entry {
 
     /// Whether a word names it: its key, its family, or a glob that matches its key.
     fn is_named(&self, word: &str) -> bool {
-        self.family == word || glob(word, &self.key)
+        self.family == word || matches_glob(word, &self.key)
     }
 }
 
@@ -77,27 +77,29 @@ pub(crate) fn run(args: &ListArgs, output: Output) -> Verdict {
     };
     if let Some(key) = &args.key {
         if let Some(entry) = entries.iter().find(|entry| entry.key == *key) {
-            output.put(&entry.value, entry.card())?;
+            output.print_either(&entry.value, entry.entry_card())?;
             return Ok(Exit::Complete);
         }
         if !entries.iter().any(|entry| entry.is_named(key)) {
-            return Err(unknown(key, &entries));
+            return Err(unknown_key(key, &entries));
         }
         entries.retain(|entry| entry.is_named(key));
     }
-    let text = if args.what == Listing::Planners { planner_table(&entries) } else { table(&entries) };
-    output.put(&entries.into_iter().map(|entry| entry.value).collect(), text)?;
+    let text = if args.what == Listing::Planners { planner_table(&entries) } else { entry_table(&entries) };
+    output.print_either(&entries.into_iter().map(|entry| entry.value).collect(), text)?;
     Ok(Exit::Complete)
 }
 
-fn unknown(key: &str, entries: &[Entry]) -> Failure {
+fn unknown_key(key: &str, entries: &[Entry]) -> Failure {
     let near = nearest(key, entries.iter().map(|entry| entry.key.as_str()));
-    Failure::usage(format!("there is no `{key}` in this list{}", did_you_mean(&near)))
+    Failure::from_usage(format!("there is no `{key}` in this list{}", did_you_mean(&near)))
 }
 
-fn table(entries: &[Entry]) -> Text {
+fn entry_table(entries: &[Entry]) -> Text {
     let mut table = Table::new(&["key", "description"]);
-    entries.iter().for_each(|entry| table.row([entry.key.clone()].into_iter().chain(entry.line.clone())));
+    entries
+        .iter()
+        .for_each(|entry| table.push_texts([entry.key.clone()].into_iter().chain(entry.line.clone())));
     table.into()
 }
 
@@ -126,10 +128,10 @@ fn planner_table(entries: &[Entry]) -> Text {
     let mut family = "";
     for entry in entries {
         if entry.family != family {
-            table.row([entry.family.to_uppercase(), String::new(), String::new(), String::new()]);
+            table.push_texts([entry.family.to_uppercase(), String::new(), String::new(), String::new()]);
             family = entry.family;
         }
-        table.row(std::iter::once(entry.key.clone()).chain(entry.line.iter().cloned()));
+        table.push_texts(std::iter::once(entry.key.clone()).chain(entry.line.iter().cloned()));
     }
     let legend = |marks: &[Mark]| {
         marks.iter().map(|mark| format!("{} {}", mark.letter, mark.name)).collect::<Vec<_>>().join(", ")
@@ -144,11 +146,11 @@ fn planner_table(entries: &[Entry]) -> Text {
     Text::from(table) + legend
 }
 
-fn marks(honours: &Honours) -> String {
+fn honour_marks(honours: &Honours) -> String {
     MARKS.iter().map(|mark| if (mark.is_honoured)(honours) { mark.letter } else { '-' }).collect()
 }
 
-fn honoured(honours: &Honours) -> String {
+fn honour_words(honours: &Honours) -> String {
     let honoured = MARKS.iter().filter(|mark| (mark.is_honoured)(honours));
     let names: Vec<&str> = honoured.map(|mark| mark.name).collect();
     if names.is_empty() { "nothing".to_owned() } else { names.join(", ") }
@@ -170,7 +172,7 @@ const EXTERNAL: &str = "external";
 
 fn planner_entry(d: Descriptor) -> Entry {
     let most = d.practical.map(|n| format!("; up to {n} buffers")).unwrap_or_default();
-    let honours = honoured(&d.honours);
+    let honours = honour_words(&d.honours);
     let description = format!(
         "{} [{}; O({}){most}; honours {honours}; {}]",
         d.summary, d.guarantee, d.complexity, d.reference
@@ -185,17 +187,20 @@ fn planner_entry(d: Descriptor) -> Entry {
         "complexity": d.complexity,
         "practical": d.practical,
     });
-    let line = vec![d.guarantee.to_string(), up_to(d.practical), marks(&d.honours)];
+    let line = vec![d.guarantee.to_string(), up_to(d.practical), honour_marks(&d.honours)];
     let entry = Entry { family, line, facts: Vec::new(), ..Entry::new(d.key.clone(), description, &more) };
     entry
-        .fact("description", d.summary)
-        .fact("family", family)
-        .fact("guarantee", d.guarantee.to_string())
-        .fact("honours", honours)
-        .fact("up to", d.practical.map_or_else(|| "any size".to_owned(), |most| format!("{most} buffers")))
-        .fact("complexity", format!("O({})", d.complexity))
-        .fact("randomized", if d.randomized { "yes" } else { "no" })
-        .fact("reference", d.reference)
+        .with_fact("description", d.summary)
+        .with_fact("family", family)
+        .with_fact("guarantee", d.guarantee.to_string())
+        .with_fact("honours", honours)
+        .with_fact(
+            "up to",
+            d.practical.map_or_else(|| "any size".to_owned(), |most| format!("{most} buffers")),
+        )
+        .with_fact("complexity", format!("O({})", d.complexity))
+        .with_fact("randomized", if d.randomized { "yes" } else { "no" })
+        .with_fact("reference", d.reference)
 }
 
 fn up_to(practical: Option<u32>) -> String {
@@ -204,13 +209,13 @@ fn up_to(practical: Option<u32>) -> String {
 
 fn external_entry(entry: &external::Entry) -> Entry {
     let version = entry.says_version();
-    let honours = honoured(&entry.honours);
+    let honours = honour_words(&entry.honours);
     let shown = if version.is_empty() { String::new() } else { format!("; {version}") };
     let description = format!("{} [external{shown}; honours {honours}]", entry.summary);
     let line = vec![
         if entry.exact { "exact" } else { "heuristic" }.to_owned(),
         up_to(entry.practical),
-        marks(&entry.honours),
+        honour_marks(&entry.honours),
     ];
     let more = json!({
         "family": EXTERNAL,
@@ -223,21 +228,21 @@ fn external_entry(entry: &external::Entry) -> Entry {
     });
     let bare = Entry::new(entry.key.clone(), description, &more);
     Entry { family: EXTERNAL, line, facts: Vec::new(), ..bare }
-        .fact("description", entry.summary.clone())
-        .fact("family", EXTERNAL)
-        .fact("version", version)
-        .fact("honours", honours)
-        .fact(
+        .with_fact("description", entry.summary.clone())
+        .with_fact("family", EXTERNAL)
+        .with_fact("version", version)
+        .with_fact("honours", honours)
+        .with_fact(
             "up to",
             entry.practical.map_or_else(|| "any size".to_owned(), |most| format!("{most} buffers")),
         )
-        .fact("command", entry.command.join(" "))
+        .with_fact("command", entry.command.join(" "))
 }
 
 fn workload_entries(args: &ListArgs) -> Vec<Entry> {
-    let catalog = Catalog::new(args.corpus.corpus.clone()).with_limits(inputs::limits());
+    let catalog = Catalog::new(args.corpus.corpus.clone()).with_limits(inputs::input_limits());
     if args.key.is_none() {
-        catalog.notices().iter().for_each(|notice| note(notice));
+        catalog.notices().iter().for_each(|notice| print_note(notice));
     }
     let entry = |key: String| {
         let description = catalog.describe(&key).unwrap_or_default();
@@ -257,10 +262,10 @@ fn model_entries() -> Vec<Entry> {
         });
         let number = |number: Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
         Entry::new(model.name, model.summary, &more)
-            .fact("input", input)
-            .fact("parameters", format!("{} (published)", number(published.parameters)))
-            .fact("flops", format!("{} (published; one forward propagation)", number(published.flops)))
-            .fact("source", published.source)
+            .with_fact("input", input)
+            .with_fact("parameters", format!("{} (published)", number(published.parameters)))
+            .with_fact("flops", format!("{} (published; one forward propagation)", number(published.flops)))
+            .with_fact("source", published.source)
     };
     models().map(entry).collect()
 }
@@ -269,7 +274,7 @@ fn suite_entries() -> Vec<Entry> {
     let words = |suite: &suites::Suite| suite.analysis.split_whitespace().collect::<Vec<_>>().join(" ");
     let entry = |suite: &suites::Suite| {
         let cells = format!("planlab bench --suite {} --dry-run", suite.name);
-        Entry::new(suite.name.clone(), words(suite), &json!({})).fact("its cells", cells)
+        Entry::new(suite.name.clone(), words(suite), &json!({})).with_fact("its cells", cells)
     };
     suites::builtin().iter().map(entry).collect()
 }
@@ -285,17 +290,17 @@ fn family_entries() -> Vec<Entry> {
             family.parameters.iter().map(|p| format!("{}={}", p.name, p.default)).collect();
         let description = format!("{} ({})", family.summary, short.join(" "));
         let entry = Entry::new(family.name, description, &json!({ "parameters": parameters }));
-        let entry = Entry { facts: Vec::new(), ..entry }.fact("description", family.summary);
+        let entry = Entry { facts: Vec::new(), ..entry }.with_fact("description", family.summary);
         let parameters = family.parameters.iter();
-        parameters.fold(entry, |entry, p| entry.fact(format!("{}={}", p.name, p.default), p.summary))
+        parameters.fold(entry, |entry, p| entry.with_fact(format!("{}={}", p.name, p.default), p.summary))
     };
-    synthetic::families().iter().map(entry).collect()
+    synthetic::all_families().iter().map(entry).collect()
 }
 
 fn allocator_entries() -> Vec<Entry> {
     let entry = |entry: &online::Entry| {
         let more = json!({ "reference": entry.reference });
-        Entry::new(entry.key, entry.summary, &more).fact("reference", entry.reference)
+        Entry::new(entry.key, entry.summary, &more).with_fact("reference", entry.reference)
     };
     online::registry().iter().map(entry).collect()
 }
@@ -305,8 +310,8 @@ fn scheduler_entries() -> Vec<Entry> {
         let descriptor = scheduler.descriptor();
         let more = json!({ "reference": descriptor.reference, "complexity": descriptor.complexity });
         Entry::new(descriptor.key, descriptor.summary, &more)
-            .fact("reference", descriptor.reference)
-            .fact("complexity", descriptor.complexity)
+            .with_fact("reference", descriptor.reference)
+            .with_fact("complexity", descriptor.complexity)
     };
     schedulers().iter().map(|scheduler| entry(&**scheduler)).collect()
 }

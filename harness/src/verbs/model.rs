@@ -6,20 +6,20 @@ use planlab_workloads::models::{Mode, Spec};
 use serde_json::{Value, json};
 
 use crate::cli::{Emit, ModelArgs};
-use crate::inputs::network::{Network, spec};
+use crate::inputs::network::{Network, parse_spec};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::Output;
-use crate::shell::quantity::memory;
+use crate::shell::quantity::format_memory;
 use crate::shell::target::{Target, tell_written};
 
 pub(crate) fn run(args: &ModelArgs, output: Output) -> Verdict {
-    let spec = spec(&args.net.net, &args.net.shape, args.batch)?;
-    let Some(path) = &args.output else { return figures(&spec, output) };
+    let spec = parse_spec(&args.net.net, &args.net.shape, args.batch)?;
+    let Some(path) = &args.output else { return print_figures(&spec, output) };
     output.refuse_stdout("model", path)?;
-    let target = Target::open(path, [])?;
-    let (bytes, text, mut value) = made(&spec, args.emit.unwrap_or(Emit::Trace))?;
-    let written = target.write(&bytes);
+    let target = Target::open_argument(path, [])?;
+    let (bytes, text, mut value) = model_output(&spec, args.emit.unwrap_or(Emit::Trace))?;
+    let written = target.write_all(&bytes);
     if path == "-" {
         return written.map(|()| Exit::Complete);
     }
@@ -29,37 +29,43 @@ pub(crate) fn run(args: &ModelArgs, output: Output) -> Verdict {
 }
 
 /// The content to write, and its description.
-fn made(spec: &Spec, emit: Emit) -> Result<(Vec<u8>, String, Value), Failure> {
+fn model_output(spec: &Spec, emit: Emit) -> Result<(Vec<u8>, String, Value), Failure> {
     if emit == Emit::Trace {
-        let trace = spec.trace()?;
+        let trace = spec.build_trace()?;
         let (buffers, load) = (trace.instance.len(), trace.instance.load().bytes);
         let value = json!({ "buffers": buffers, "load": load, "digest": trace.instance.digest() });
-        return Ok((write_trace(&trace), format!("{buffers} buffers, load {}", memory(load.get())), value));
+        return Ok((
+            write_trace(&trace),
+            format!("{buffers} buffers, load {}", format_memory(load.get())),
+            value,
+        ));
     }
     Network::Net(*spec).refuse_requests("--emit")?;
     if emit == Emit::TrainingNet {
         if spec.mode != Mode::Train {
-            return Err(Failure::usage("a training net is for training; inference keeps no feature maps"));
+            return Err(Failure::from_usage(
+                "a training net is for training; inference keeps no feature maps",
+            ));
         }
         let net = spec.feature_maps()?;
         let (maps, functions) = (net.maps().len(), net.functions().len());
         let value = json!({ "maps": maps, "functions": functions });
         return Ok((net.write_jsonl().into_bytes(), format!("{maps} maps, {functions} functions"), value));
     }
-    let graph = spec.graph()?;
+    let graph = spec.build_graph()?;
     let (operations, tensors) = (graph.operations().len(), graph.tensors().len());
     let text = match emit {
-        Emit::Dot => write_dot(&graph, &graph.order())?,
+        Emit::Dot => write_dot(&graph, &graph.operation_order())?,
         Emit::Graph | Emit::Trace | Emit::TrainingNet => write_jsonl(&graph),
     };
     let value = json!({ "operations": operations, "tensors": tensors });
     Ok((text.into_bytes(), format!("{operations} operations, {tensors} tensors"), value))
 }
 
-fn figures(spec: &Spec, output: Output) -> Verdict {
-    let (parameters, flops) = (spec.parameters()?, spec.flops()?);
-    let one = Spec::new(spec.net, Mode::Infer, 1).flops()?;
-    let (graph, trace) = (spec.graph()?, spec.trace()?);
+fn print_figures(spec: &Spec, output: Output) -> Verdict {
+    let (parameters, flops) = (spec.parameter_count()?, spec.count_flops()?);
+    let one = Spec::new(spec.net, Mode::Infer, 1).count_flops()?;
+    let (graph, trace) = (spec.build_graph()?, spec.build_trace()?);
     let published = &spec.net.published;
     let instance = &trace.instance;
     let value = json!({
@@ -77,7 +83,7 @@ fn figures(spec: &Spec, output: Output) -> Verdict {
         "operations": graph.operations().len(),
         "tensors": graph.tensors().len(),
         "buffers": instance.len(),
-        "bytes": instance.total(),
+        "bytes": instance.total_size(),
         "load": instance.load().bytes,
         "load_without_in_place": instance.load_without_in_place().bytes,
         "digest": instance.digest(),
@@ -95,13 +101,13 @@ fn figures(spec: &Spec, output: Output) -> Verdict {
         ("one input", format!("{} flops forward", beside(one, published.flops))),
         ("operations", graph.operations().len().to_string()),
         ("buffers", instance.len().to_string()),
-        ("bytes", instance.total().to_string()),
+        ("bytes", instance.total_size().to_string()),
         ("load", instance.load().bytes.to_string()),
         ("unshared", instance.load_without_in_place().bytes.to_string()),
         ("differs", published.differs.to_owned()),
     ];
     let told = lines.iter().filter(|(_, text)| !text.is_empty());
     let text: String = told.map(|(name, text)| format!("{name:<10}  {text}\n")).collect();
-    output.put(&value, &text)?;
+    output.print_either(&value, &text)?;
     Ok(Exit::Complete)
 }

@@ -12,60 +12,60 @@ use super::arenas::ArenaSizes;
 use super::view;
 use crate::cells::RowContext;
 use crate::cli::PlanArgs;
-use crate::inputs::{self, Carried, Hints, Source, carried, hints};
+use crate::inputs::{self, Carried, Hints, Source, carried_plan, hints};
 use crate::kinds::placement::cache::Shelf;
 use crate::kinds::placement::{Cell, Judgement, Runner, Samples, Subject, in_process, planners, record};
 use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::{self, Output, note};
+use crate::shell::output::{self, Output, print_note};
 use crate::shell::signals::cancel_token;
-use crate::shell::target::{Target, scratch};
+use crate::shell::target::{Target, scratch_folder};
 use crate::shell::text::Text;
 
 pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
-    check(args, output)?;
+    check_args(args, output)?;
     // A plan may replace the one that it started from.
     let read = [Some(&args.trace), args.carry.as_ref(), args.of.as_ref()];
     let read = || read.into_iter().flatten().map(String::as_str);
-    let target = args.output.as_deref().map(|path| Target::open(path, read())).transpose()?;
-    let scratch = scratch()?;
-    let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
-    let trace = inputs::open(&source)?;
-    trace.notices.iter().for_each(|notice| note(notice));
+    let target = args.output.as_deref().map(|path| Target::open_argument(path, read())).transpose()?;
+    let scratch = scratch_folder()?;
+    let source = Source::resolve_argument(&args.trace, &args.reading, scratch.path())?;
+    let trace = inputs::open_trace(&source)?;
+    trace.notices.iter().for_each(|notice| print_note(notice));
     tell_unused(args);
     let digest = trace.instance.digest();
     let task = Task { args, source: &source, trace: &trace, digest, scratch: scratch.path() };
-    let mut shelf = task.shelf()?;
-    let carried = carried(args, &trace, scratch.path())?;
+    let mut shelf = task.open_shelf()?;
+    let carried = carried_plan(args, &trace, scratch.path())?;
     let carried_height = carried.as_ref().map(|plan| plan.height);
-    let made = match shelf.as_ref().and_then(Shelf::answer) {
-        Some(kept) => task.serve(kept)?,
-        None => task.plan(task.start(carried, shelf.as_ref())?, shelf.as_ref())?,
+    let made = match shelf.as_ref().and_then(Shelf::kept_answer) {
+        Some(kept) => task.serve_kept(kept)?,
+        None => task.run_planner(task.starting_hints(carried, shelf.as_ref())?, shelf.as_ref())?,
     };
     let lost = match (target, &made.answer) {
         (Some(target), Some(plan)) => write_answer(target, &write_plan(&trace, plan.as_plan()))?,
         _ => None,
     };
     let heights = made.answer.as_ref().map(VerifiedPlan::arena_heights);
-    let (arenas, heights) = (ArenaSizes::of(&trace.instance), heights.as_deref());
+    let (arenas, heights) = (ArenaSizes::from_instance(&trace.instance), heights.as_deref());
     let permissions = trace.instance.in_place().len();
     let cached = made.cached;
     let extras = PlanCardExtras { cached, carried: carried_height, permissions, arenas: &arenas, heights };
-    let shown = show(args, output, &made.row, extras, lost.as_ref());
+    let shown = show_result(args, output, &made.row, extras, lost.as_ref());
     // A closed pipe is not an error, but a lost plan is: report the latter.
     if lost.is_none() {
         shown?;
     }
-    keep(shelf.as_mut(), &made);
+    keep_for_next(shelf.as_mut(), &made);
     lost.map_or_else(|| Ok(exit_of(&made.row, made.answer.is_some())), |lost| Err(lost.failure))
 }
 
 /// Refuses impossible arguments before any file is read.
-fn check(args: &PlanArgs, output: Output) -> Result<(), Failure> {
+fn check_args(args: &PlanArgs, output: Output) -> Result<(), Failure> {
     planners::find(&args.planner)?;
     output.refuse_stdout("plan", args.output.as_deref().unwrap_or_default())?;
     if args.trace == "-" && args.start.as_deref() == Some("-") {
-        return Err(Failure::usage("the trace and the plan to start from cannot both come from stdin"));
+        return Err(Failure::from_usage("the trace and the plan to start from cannot both come from stdin"));
     }
     Ok(())
 }
@@ -80,7 +80,7 @@ struct Task<'a> {
 }
 
 /// The result of planning.
-struct Made<'i> {
+struct PlanningResult<'i> {
     row: Record,
     /// The plan that answers the request.
     answer: Option<VerifiedPlan<'i>>,
@@ -92,19 +92,23 @@ struct Made<'i> {
 
 impl<'a> Task<'a> {
     /// The cell without hints, as in the cache's key.
-    fn cell(&self) -> Cell {
+    fn planning_cell(&self) -> Cell {
         Cell { target: self.args.capacity, ..Cell::of(self.source, &self.args.planner, &self.args.limits) }
     }
 
     /// The kept plans of the trace, if a cache is named.
-    fn shelf(&self) -> Result<Option<Shelf<'a>>, Failure> {
-        let open = |folder: &PathBuf| Shelf::open(folder, &self.cell(), &self.trace.instance);
+    fn open_shelf(&self) -> Result<Option<Shelf<'a>>, Failure> {
+        let open = |folder: &PathBuf| Shelf::open_folder(folder, &self.planning_cell(), &self.trace.instance);
         self.args.cache.as_ref().map(open).transpose()
     }
 
     /// The offsets that the planner starts from; `None` if it does not honour hints. A kept plan that does not answer
     /// the request is the last choice.
-    fn start(&self, carried: Option<Carried>, shelf: Option<&Shelf<'_>>) -> Result<Option<Hints>, Failure> {
+    fn starting_hints(
+        &self,
+        carried: Option<Carried>,
+        shelf: Option<&Shelf<'_>>,
+    ) -> Result<Option<Hints>, Failure> {
         let honours = planners::honours(&self.args.planner).hint;
         if let Some(carried) = carried {
             return Ok(honours.then_some(carried.hints));
@@ -113,28 +117,36 @@ impl<'a> Task<'a> {
             Some(plan) => {
                 let hints = hints::of_plan(plan, self.trace)?;
                 if !honours {
-                    note(&format!("`{}` does not honour hints: it starts without them", self.args.planner));
+                    print_note(&format!(
+                        "`{}` does not honour hints: it starts without them",
+                        self.args.planner
+                    ));
                 }
                 Ok(Some(hints).filter(|_| honours))
             }
             None if self.args.no_hints || !honours => Ok(None),
-            None => Ok(hints::of_trace(self.trace).or_else(|| shelf?.hints())),
+            None => Ok(hints::of_trace(self.trace).or_else(|| shelf?.kept_hints())),
         }
     }
 
     /// Answers with a kept plan.
-    fn serve(&self, kept: Judgement<'a>) -> Result<Made<'a>, Failure> {
-        let runner = self.runner()?;
-        let row = self.row(&self.cell(), None, &kept, runner.supervisor().context("", 1, now_ns()));
-        Ok(Made { answer: self.answer(&row, kept), row, cached: true, new: None })
+    fn serve_kept(&self, kept: Judgement<'a>) -> Result<PlanningResult<'a>, Failure> {
+        let runner = self.new_runner()?;
+        let row =
+            self.build_row(&self.planning_cell(), None, &kept, runner.supervisor().context("", 1, now_ns()));
+        Ok(PlanningResult { answer: self.answer_of(&row, kept), row, cached: true, new: None })
     }
 
     /// Runs the planner. If the cache holds a lower plan, that is the answer.
-    fn plan(&self, hints: Option<Hints>, shelf: Option<&Shelf<'a>>) -> Result<Made<'a>, Failure> {
-        let cell = Cell { hints: hints.as_deref().map(hints::digest), ..self.cell() };
-        let runner = self.runner()?;
+    fn run_planner(
+        &self,
+        hints: Option<Hints>,
+        shelf: Option<&Shelf<'a>>,
+    ) -> Result<PlanningResult<'a>, Failure> {
+        let cell = Cell { hints: hints.as_deref().map(hints::hints_digest), ..self.planning_cell() };
+        let runner = self.new_runner()?;
         let context = runner.supervisor().context("", 1, now_ns());
-        let subject = self.subject(hints);
+        let subject = self.plan_subject(hints);
         let found = if self.args.in_process {
             in_process(&cell, &subject, runner.cancel(), self.scratch)?
         } else {
@@ -144,30 +156,30 @@ impl<'a> Task<'a> {
         let kept = shelf.and_then(|shelf| shelf.lower_than(&found));
         let cached = kept.is_some();
         let judgement = kept.unwrap_or(found);
-        let row = self.row(&cell, subject.hints, &judgement, context);
-        Ok(Made { answer: self.answer(&row, judgement), row, cached, new })
+        let row = self.build_row(&cell, subject.hints, &judgement, context);
+        Ok(PlanningResult { answer: self.answer_of(&row, judgement), row, cached, new })
     }
 
-    fn runner(&self) -> Result<Runner, Failure> {
+    fn new_runner(&self) -> Result<Runner, Failure> {
         Ok(Runner::new(cancel_token(), Samples::ONCE)?)
     }
 
-    fn subject(&self, hints: Option<Hints>) -> Subject<'a> {
+    fn plan_subject(&self, hints: Option<Hints>) -> Subject<'a> {
         Subject { source: self.source, instance: &self.trace.instance, digest: self.digest, hints }
     }
 
-    fn row(
+    fn build_row(
         &self,
         cell: &Cell,
         hints: Option<Hints>,
         judgement: &Judgement<'_>,
         context: RowContext<'_>,
     ) -> Record {
-        record(cell, &self.subject(hints), judgement, None, context)
+        record(cell, &self.plan_subject(hints), judgement, None, context)
     }
 
     /// The plan of a row, if the row counts and the plan fits.
-    fn answer(&self, row: &Record, judgement: Judgement<'a>) -> Option<VerifiedPlan<'a>> {
+    fn answer_of(&self, row: &Record, judgement: Judgement<'a>) -> Option<VerifiedPlan<'a>> {
         let counts = matches!(row.status, Status::Optimal | Status::Feasible) || view::left_a_plan(row);
         let capacity = self.args.capacity;
         let fits = |plan: &VerifiedPlan<'_>| capacity.is_none_or(|capacity| plan.height().get() <= capacity);
@@ -176,10 +188,12 @@ impl<'a> Task<'a> {
 }
 
 /// Keeps the plan of this run for the next one.
-fn keep(shelf: Option<&mut Shelf<'_>>, made: &Made<'_>) {
+fn keep_for_next(shelf: Option<&mut Shelf<'_>>, made: &PlanningResult<'_>) {
     if let (Some(shelf), Some((plan, stop))) = (shelf, &made.new) {
         // The answer is printed already: if the cache cannot take it, only the next run suffers.
-        shelf.keep(plan, *stop).unwrap_or_else(|failure| note(&format!("not kept: {:#}", failure.error)));
+        shelf
+            .keep_plan(plan, *stop)
+            .unwrap_or_else(|failure| print_note(&format!("not kept: {:#}", failure.error)));
     }
 }
 
@@ -192,7 +206,7 @@ struct Lost {
 /// Writes the plan; returns it if the file cannot be written.
 fn write_answer(target: Target, plan: &[u8]) -> Result<Option<Lost>, Failure> {
     let is_file = matches!(target, Target::File(_));
-    match target.write(plan) {
+    match target.write_all(plan) {
         Err(failure) if is_file => {
             Ok(Some(Lost { plan: String::from_utf8_lossy(plan).into_owned(), failure }))
         }
@@ -215,31 +229,31 @@ struct PlanCardExtras<'a> {
 }
 
 impl PlanCardExtras<'_> {
-    fn card(self, row: &Record) -> Text {
-        let mut card = view::card(row, self.permissions, &self.arenas.sum_remark());
+    fn card_with(self, row: &Record) -> Text {
+        let mut card = view::record_card(row, self.permissions, &self.arenas.sum_remark());
         if let Some(height) = self.carried {
             card += &format!("{:<13}  {height}\n", "carried over");
         }
         if self.cached {
             card += &format!("{:<13}  the plan was in the cache\n", "cached");
         }
-        match self.arenas.table(self.heights) {
+        match self.arenas.arena_table(self.heights) {
             Some(table) => Text::from(card) + "\n" + table,
             None => card.into(),
         }
     }
 
-    fn object(self, row: &Record) -> Value {
-        let mut object = view::object(row);
+    fn object_with(self, row: &Record) -> Value {
+        let mut object = view::record_object(row);
         object["cached"] = self.cached.into();
         object["carried"] = self.carried.into();
         object["permissions"] = self.permissions.into();
-        object["arenas"] = self.arenas.objects(self.heights);
+        object["arenas"] = self.arenas.arena_objects(self.heights);
         object
     }
 }
 
-fn show(
+fn show_result(
     args: &PlanArgs,
     output: Output,
     row: &Record,
@@ -248,19 +262,19 @@ fn show(
 ) -> Result<(), Failure> {
     let plan = lost.map(|lost| lost.plan.as_str());
     match (args.output.as_deref() == Some("-"), output.json) {
-        (true, _) => note(&format!("{}\n{}", row.planner, extras.card(row).plain())),
+        (true, _) => print_note(&format!("{}\n{}", row.planner, extras.card_with(row).plain())),
         (false, true) => {
-            let mut object = extras.object(row);
+            let mut object = extras.object_with(row);
             if let Some(plan) = plan {
                 object["plan"] = plan.into();
             }
-            output.value(&object)?;
+            output.print_value(&object)?;
         }
         (false, false) => {
-            output.text(extras.card(row))?;
+            output.print_text(extras.card_with(row))?;
             if let Some(plan) = plan {
                 // In the same form as `-o -`, so that it can be read again.
-                output::bytes(format!("\n{plan}").as_bytes())?;
+                output::print_bytes(format!("\n{plan}").as_bytes())?;
             }
         }
     }
@@ -271,10 +285,10 @@ fn show(
 fn tell_unused(args: &PlanArgs) {
     let honours = planners::honours(&args.planner);
     if args.limits.threads.is_some_and(|threads| threads.get() > 1) && !honours.threads {
-        note(&format!("`{}` does not honour threads: it uses one", args.planner));
+        print_note(&format!("`{}` does not honour threads: it uses one", args.planner));
     }
     if args.limits.work_limit.is_some() && !honours.work_limit {
-        note(&format!("`{}` does not honour a work limit: it runs without one", args.planner));
+        print_note(&format!("`{}` does not honour a work limit: it runs without one", args.planner));
     }
 }
 

@@ -10,9 +10,9 @@ use crate::inputs::{self, Source};
 use crate::kinds::placement::{self, Cell, Runner, Samples, planners};
 use crate::kinds::pool::{Contender, Keeper, contender, device, host};
 use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::{Output, note};
+use crate::shell::output::{Output, print_note};
 use crate::shell::signals::cancel_token;
-use crate::shell::target::scratch;
+use crate::shell::target::scratch_folder;
 
 /// The memory limit of a planner's process, in bytes.
 const PLANNER_MEMORY: u64 = 4 << 30;
@@ -21,24 +21,24 @@ pub(crate) fn run(args: &ReplayArgs, output: Output) -> Verdict {
     let cancel = cancel_token();
     args.planners.iter().try_for_each(|planner| planners::find(planner).map(drop))?;
     if args.trace == "-" && args.plans.iter().any(|plan| plan == "-") {
-        return Err(Failure::usage("the trace and a plan cannot both come from stdin"));
+        return Err(Failure::from_usage("the trace and a plan cannot both come from stdin"));
     }
     let is_host = args.device == Device::Host;
-    let allocators = if is_host { contender::allocators(&args.allocators)? } else { Vec::new() };
+    let allocators = if is_host { contender::matching_allocators(&args.allocators)? } else { Vec::new() };
     if is_host {
-        host::check(args)?;
+        host::check_args(args)?;
     } else {
-        device::check(args)?;
+        device::check_device(args)?;
     }
-    let scratch = scratch()?;
-    let (source, trace) = opened(&args.trace, args, scratch.path())?;
-    trace.notices.iter().for_each(|notice| note(notice));
-    let keeper = Keeper::open(args.out.as_deref())?;
-    let mut contenders = plans(args, &source, &trace, &cancel)?;
+    let scratch = scratch_folder()?;
+    let (source, trace) = open_argument(&args.trace, args, scratch.path())?;
+    trace.notices.iter().for_each(|notice| print_note(notice));
+    let keeper = Keeper::open_store(args.out.as_deref())?;
+    let mut contenders = plan_contenders(args, &source, &trace, &cancel)?;
     contenders.extend(allocators);
     let (mut sources, mut traces) = (vec![source], vec![trace]);
     for more in &args.more {
-        let (source, trace) = opened(more, args, scratch.path())?;
+        let (source, trace) = open_argument(more, args, scratch.path())?;
         traces.push(trace);
         sources.push(source);
     }
@@ -51,16 +51,16 @@ pub(crate) fn run(args: &ReplayArgs, output: Output) -> Verdict {
 }
 
 /// A trace; where rows are kept, under the key that `bench` gives it.
-fn opened(argument: &str, args: &ReplayArgs, scratch: &Path) -> Result<(Source, Trace), Failure> {
-    let source = Source::resolve(argument, &args.reading, scratch)?;
-    let trace = inputs::open(&source)?;
+fn open_argument(argument: &str, args: &ReplayArgs, scratch: &Path) -> Result<(Source, Trace), Failure> {
+    let source = Source::resolve_argument(argument, &args.reading, scratch)?;
+    let trace = inputs::open_trace(&source)?;
     inputs::refuse_several_arenas(&source.name, &trace, "a replay")?;
     let source = if args.out.is_some() { source.under_its_key(&trace) } else { source };
     Ok((source, trace))
 }
 
 /// The plans to play: given ones, and those of planners.
-fn plans(
+fn plan_contenders(
     args: &ReplayArgs,
     source: &Source,
     trace: &Trace,
@@ -68,24 +68,24 @@ fn plans(
 ) -> Result<Vec<Contender>, Failure> {
     let mut plans = Vec::new();
     for (file, name) in args.plans.iter().zip(contender::file_names(&args.plans)) {
-        let plan = inputs::plan(file, trace)?;
+        let plan = inputs::read_plan(file, trace)?;
         let verified = trace.instance.verify(plan).map_err(|violation| {
             Failure::new(Exit::Invalid, format!("{file}: not a valid plan: {violation}"))
         })?;
         let contender = Contender::plan_file(name, verified.into_plan());
         if plans.iter().any(|known: &Contender| known.plan == contender.plan) {
-            return Err(Failure::usage(format!("{file}: this plan is given twice")));
+            return Err(Failure::from_usage(format!("{file}: this plan is given twice")));
         }
         plans.push(contender);
     }
     for planner in &args.planners {
-        plans.push(planned(planner, args.seed, source, trace, cancel)?);
+        plans.push(planned_contender(planner, args.seed, source, trace, cancel)?);
     }
     Ok(plans)
 }
 
 /// The plan that a planner makes, in a process of its own.
-fn planned(
+fn planned_contender(
     planner: &str,
     seed: u64,
     source: &Source,
@@ -104,5 +104,5 @@ fn planned(
         let reason = judgement.as_ref().map(|judgement| judgement.ending.reason.as_str()).unwrap_or_default();
         Failure::new(Exit::Incomplete, format!("`{planner}` made no plan: {reason}"))
     })?;
-    Ok(Contender::plan(planner, plan.as_plan().clone()))
+    Ok(Contender::from_plan(planner, plan.as_plan().clone()))
 }

@@ -8,29 +8,29 @@ use serde_json::{Value, json};
 
 use crate::cli::SimulateArgs;
 use crate::inputs::{self, Source};
-use crate::kinds::pool::simulated::{self, Order, Played, SETTLING, Stream, play, rounds_to_settle};
+use crate::kinds::pool::simulated::{self, Order, Played, SETTLING, Stream, play_stream, rounds_to_settle};
 use crate::kinds::pool::{Keeper, exit_of};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Failure, Verdict};
-use crate::shell::output::{Output, note};
-use crate::shell::quantity::{memory, percent, seconds};
-use crate::shell::target::scratch;
+use crate::shell::output::{Output, print_note};
+use crate::shell::quantity::{format_memory, format_percent, format_seconds};
+use crate::shell::target::scratch_folder;
 use crate::shell::text::Text;
 use planlab_results::table::Table;
 
 pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
     let allocators = simulated::matching(&args.allocators)?;
-    let traces = traces(args)?;
+    let traces = read_traces(args)?;
     let stream = Stream::new(&traces, args.until);
     // Opened before anything is played, so that a folder that cannot be written wastes no time.
-    let mut keeper = Keeper::open(args.out.as_deref())?;
+    let mut keeper = Keeper::open_store(args.out.as_deref())?;
     let mut table = Table::new(&HEAD);
     let mut rows: Vec<ReplayRow> = Vec::new();
     for entry in allocators {
-        let order = order(&entry, &stream, args);
-        let played = play(&entry, &stream, order);
+        let order = iteration_order(&entry, &stream, args);
+        let played = play_stream(&entry, &stream, order);
         if played.performance.status != End::Complete {
-            note(&format!(
+            print_note(&format!(
                 "{}: propagation {}: {}",
                 entry.key,
                 played.performance.samples.len().max(1),
@@ -38,32 +38,32 @@ pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
             ));
         }
         if output.json {
-            output.value(&object(&played, &entry, &stream, args))?;
+            output.print_value(&played_object(&played, &entry, &stream, args))?;
         }
-        table.row(line(&played, &entry, &stream));
-        let row = played.row(&entry, &stream, order, "");
-        let is_kept = keeper.keep(std::slice::from_ref(&row));
+        table.push_texts(played_line(&played, &entry, &stream));
+        let row = played.into_row(&entry, &stream, order, "");
+        let is_kept = keeper.keep_rows(std::slice::from_ref(&row));
         rows.push(row);
         if !is_kept {
             break;
         }
     }
     if !output.json {
-        let mut text = Text::from(head(&traces, &stream)) + table.without_empty_columns() + WARM_UP;
+        let mut text = Text::from(table_head(&traces, &stream)) + table.without_empty_columns() + WARM_UP;
         if args.samples {
-            text = text + "\n" + propagations(&rows);
+            text = text + "\n" + propagation_table(&rows);
         }
-        output.text(text)?;
+        output.print_text(text)?;
     }
-    keeper.end()?;
+    keeper.end_keeping()?;
     Ok(exit_of(&rows))
 }
 
 /// The given number of rounds; for one trace, by default as many as an allocator that plans needs to settle.
-fn order(entry: &Entry, stream: &Stream, args: &SimulateArgs) -> Order {
+fn iteration_order(entry: &Entry, stream: &Stream, args: &SimulateArgs) -> Order {
     let by_itself = || match stream.keys.len() {
         1 => rounds_to_settle(entry, stream, args.capacity).unwrap_or_else(|| {
-            note(&format!("{}: did not settle within {SETTLING} propagations", entry.key));
+            print_note(&format!("{}: did not settle within {SETTLING} propagations", entry.key));
             SETTLING
         }),
         _ => 1,
@@ -73,29 +73,29 @@ fn order(entry: &Entry, stream: &Stream, args: &SimulateArgs) -> Order {
 }
 
 /// The named traces. Standard input can be read only once.
-fn traces(args: &SimulateArgs) -> Result<Vec<(String, Trace)>, Failure> {
+fn read_traces(args: &SimulateArgs) -> Result<Vec<(String, Trace)>, Failure> {
     if args.traces.iter().filter(|trace| *trace == "-").count() > 1 {
-        return Err(Failure::usage("standard input can be read only once, but - is named twice"));
+        return Err(Failure::from_usage("standard input can be read only once, but - is named twice"));
     }
     if args.until.is_some() && args.traces.len() > 1 {
-        return Err(Failure::usage("--until is a step of one trace, but there are several"));
+        return Err(Failure::from_usage("--until is a step of one trace, but there are several"));
     }
-    args.traces.iter().map(|argument| open(argument, args)).collect()
+    args.traces.iter().map(|argument| open_argument(argument, args)).collect()
 }
 
-fn open(argument: &str, args: &SimulateArgs) -> Result<(String, Trace), Failure> {
-    let scratch = scratch()?;
-    let source = Source::resolve(argument, &args.reading, scratch.path())?;
-    let trace = inputs::open(&source)?;
-    trace.notices.iter().for_each(|notice| note(notice));
+fn open_argument(argument: &str, args: &SimulateArgs) -> Result<(String, Trace), Failure> {
+    let scratch = scratch_folder()?;
+    let source = Source::resolve_argument(argument, &args.reading, scratch.path())?;
+    let trace = inputs::open_trace(&source)?;
+    trace.notices.iter().for_each(|notice| print_note(notice));
     inputs::refuse_several_arenas(&source.name, &trace, "a simulated allocator")?;
     let source = if args.out.is_some() { source.under_its_key(&trace) } else { source };
     Ok((source.name, trace))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "seconds as a number")]
-fn object(played: &Played, entry: &Entry, stream: &Stream, args: &SimulateArgs) -> Value {
-    let (requested_peak, live_end) = stream.live();
+fn played_object(played: &Played, entry: &Entry, stream: &Stream, args: &SimulateArgs) -> Value {
+    let (requested_peak, live_end) = stream.live_bytes();
     let (usage, before) = (&played.usage, &played.before);
     let iterations = played.performance.samples.len().div_ceil(stream.keys.len());
     json!({
@@ -112,7 +112,7 @@ fn object(played: &Played, entry: &Entry, stream: &Stream, args: &SimulateArgs) 
         "reserved_end": usage.reserved,
         "device_allocations": usage.device_allocations,
         "search_steps": usage.search_steps,
-        "requests": stream.count() * iterations as u64,
+        "requests": stream.request_count() * iterations as u64,
         "seconds": played.total_ns() as f64 / 1e9,
         "missed": played.performance.missed,
         "last": {
@@ -121,12 +121,12 @@ fn object(played: &Played, entry: &Entry, stream: &Stream, args: &SimulateArgs) 
             "search_steps": usage.search_steps - before.search_steps,
             "seconds": played.last_ns() as f64 / 1e9,
         },
-        "propagations": played.performance.samples.iter().map(sample).collect::<Vec<Value>>(),
+        "propagations": played.performance.samples.iter().map(sample_object).collect::<Vec<Value>>(),
     })
 }
 
 #[expect(clippy::cast_precision_loss, reason = "seconds as a number")]
-fn sample(sample: &Sample) -> Value {
+fn sample_object(sample: &Sample) -> Value {
     json!({
         "reserved": sample.reserved,
         "reserved_peak": sample.reserved_peak,
@@ -156,8 +156,8 @@ const HEAD: [&str; 12] = [
 const WARM_UP: &str = "\nEvery allocator begins with an empty pool. `replay` plays propagations to warm it up before it\n\
     measures, so a pool can be larger there; --iterations N plays the trace N times here.\n";
 
-fn line(played: &Played, entry: &Entry, stream: &Stream) -> Vec<String> {
-    let (requested_peak, _) = stream.live();
+fn played_line(played: &Played, entry: &Entry, stream: &Stream) -> Vec<String> {
+    let (requested_peak, _) = stream.live_bytes();
     let usage = &played.usage;
     // If there is one propagation, it is the last, and the total says the same.
     let several = played.performance.samples.len() > 1;
@@ -171,21 +171,21 @@ fn line(played: &Played, entry: &Entry, stream: &Stream) -> Vec<String> {
     vec![
         format!("{}{mark}", entry.key),
         played.performance.samples.len().to_string(),
-        memory(usage.reserved_peak.get()),
-        percent(Some(over)),
-        last.filter(|_| several).map_or_else(|| "-".to_owned(), memory),
-        memory(usage.reserved.get()),
+        format_memory(usage.reserved_peak.get()),
+        format_percent(Some(over)),
+        last.filter(|_| several).map_or_else(|| "-".to_owned(), format_memory),
+        format_memory(usage.reserved.get()),
         usage.device_allocations.to_string(),
         usage.search_steps.to_string(),
         planned.map_or_else(|| "-".to_owned(), |planned| planned.to_string()),
-        played.performance.missed.map_or_else(|| "-".to_owned(), missed),
-        seconds(played.total_ns()),
-        if several { seconds(played.last_ns()) } else { "-".to_owned() },
+        played.performance.missed.map_or_else(|| "-".to_owned(), missed_text),
+        format_seconds(played.total_ns()),
+        if several { format_seconds(played.last_ns()) } else { "-".to_owned() },
     ]
 }
 
 /// The number of requests that no plan served, by reason.
-fn missed(missed: Missed) -> String {
+fn missed_text(missed: Missed) -> String {
     let Missed { unknown, larger, taken, outliving, no_memory } = missed;
     let reasons = [
         (unknown, "unknown"),
@@ -203,7 +203,7 @@ fn missed(missed: Missed) -> String {
 }
 
 /// A table with every propagation of every allocator.
-fn propagations(rows: &[ReplayRow]) -> Table {
+fn propagation_table(rows: &[ReplayRow]) -> Table {
     let mut table = Table::new(&[
         "allocator",
         "propagation",
@@ -218,14 +218,14 @@ fn propagations(rows: &[ReplayRow]) -> Table {
     for row in rows {
         for (sample, number) in row.performance.samples.iter().zip(1_u32..) {
             let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-            table.row([
+            table.push_texts([
                 row.contender.clone(),
                 number.to_string(),
-                or_dash(sample.reserved_peak.map(memory)),
-                or_dash(sample.reserved.map(memory)),
-                seconds(sample.wall_ns),
+                or_dash(sample.reserved_peak.map(format_memory)),
+                or_dash(sample.reserved.map(format_memory)),
+                format_seconds(sample.wall_ns),
                 or_dash(sample.plans.map(|plans| plans.to_string())),
-                or_dash(sample.planning_ns.map(seconds)),
+                or_dash(sample.planning_ns.map(format_seconds)),
                 or_dash(sample.planned.map(|planned| planned.to_string())),
                 or_dash(sample.missed.map(|missed| missed.to_string())),
             ]);
@@ -234,8 +234,8 @@ fn propagations(rows: &[ReplayRow]) -> Table {
     table.without_empty_columns()
 }
 
-fn head(traces: &[(String, Trace)], stream: &Stream) -> String {
-    let (peak, end) = stream.live();
+fn table_head(traces: &[(String, Trace)], stream: &Stream) -> String {
+    let (peak, end) = stream.live_bytes();
     let buffers: usize = traces.iter().map(|(_, trace)| trace.instance.len()).sum();
     let several = match traces.len() {
         1 => String::new(),
@@ -244,7 +244,7 @@ fn head(traces: &[(String, Trace)], stream: &Stream) -> String {
     let name = &stream.name;
     format!(
         "{name}: {buffers} buffers{several}, at most {} requested at once, {} still live at the end\n\n",
-        memory(peak.get()),
-        memory(end.get())
+        format_memory(peak.get()),
+        format_memory(end.get())
     )
 }

@@ -10,18 +10,18 @@ use planlab_results::framework::read_frameworks;
 use planlab_results::queries::Tables;
 use planlab_results::replay::read_rows;
 use planlab_results::schedule::read_schedules;
-use planlab_results::{Repair, repair};
+use planlab_results::{Repair, repair_store};
 use serde_json::{Value, json};
 
 use crate::cli::AuditArgs;
 use crate::kinds::schedule;
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::{Output, note};
+use crate::shell::output::{Output, print_note};
 
-pub(crate) fn audit(args: &AuditArgs, output: Output) -> Verdict {
-    let repairs = if args.repair { repair(&args.results)? } else { Vec::new() };
-    repairs.iter().for_each(|repair| note(&repair.to_string()));
+pub(crate) fn audit_store(args: &AuditArgs, output: Output) -> Verdict {
+    let repairs = if args.repair { repair_store(&args.results)? } else { Vec::new() };
+    repairs.iter().for_each(|repair| print_note(&repair.to_string()));
     let (mut findings, rows) = audit_rows(&args.results)?;
     let replays = read_rows(&args.results)?;
     findings.extend(audit_replays(&replays));
@@ -56,7 +56,7 @@ pub(crate) fn audit(args: &AuditArgs, output: Output) -> Verdict {
         replays.len(),
         findings.len()
     );
-    output.put(&value, &text)?;
+    output.print_either(&value, &text)?;
     let is_whole = findings.is_empty() && repairs.is_empty();
     Ok(match (findings.iter().any(Finding::is_refutation), is_whole) {
         (true, _) => Exit::Invalid,
@@ -69,7 +69,7 @@ pub(crate) fn audit(args: &AuditArgs, output: Output) -> Verdict {
 #[cfg(feature = "reports")]
 fn audit_rows(folder: &Path) -> Result<(Vec<Finding>, u64), Failure> {
     let tables = Tables::open(folder)?;
-    Ok((tables.audit()?, tables.statuses()?.iter().map(|(_, _, rows)| rows).sum()))
+    Ok((tables.audit()?, tables.status_counts()?.iter().map(|(_, _, rows)| rows).sum()))
 }
 
 /// The faults of the rows, and the number of rows.
@@ -96,7 +96,7 @@ fn tell_unreadable(folder: &Path) -> Result<(), Failure> {
     let folder = folder.display();
     if !findings.is_empty() {
         let count = findings.len();
-        note(&format!(
+        print_note(&format!(
             "{folder}: {count} plans or instances are missing or damaged; `planlab audit {folder}` names them"
         ));
     }
@@ -104,12 +104,12 @@ fn tell_unreadable(folder: &Path) -> Result<(), Failure> {
 }
 
 #[cfg(feature = "reports")]
-pub(crate) fn merge(args: &crate::cli::MergeArgs, output: Output) -> Verdict {
+pub(crate) fn merge_stores(args: &crate::cli::MergeArgs, output: Output) -> Verdict {
     let mut missing = Vec::new();
     for folder in &args.from {
         missing.extend(crate::inputs::records::tell_missing(folder)?);
     }
-    let merged = planlab_results::merge(&args.from, &args.output)?;
+    let merged = planlab_results::merge_stores(&args.from, &args.output)?;
     let value = json!({
         "version": JSON_VERSION,
         "output": args.output,
@@ -125,7 +125,7 @@ pub(crate) fn merge(args: &crate::cli::MergeArgs, output: Output) -> Verdict {
         merged.changed,
         merged.files
     );
-    output.put(&value, &text)?;
+    output.print_either(&value, &text)?;
     tell_unreadable(&args.output)?;
-    Ok(crate::inputs::records::exit(Exit::Complete, missing.is_empty()))
+    Ok(crate::inputs::records::exit_with(Exit::Complete, missing.is_empty()))
 }

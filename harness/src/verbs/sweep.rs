@@ -3,26 +3,26 @@
 use std::collections::BTreeMap;
 
 use planlab_files::TemporaryFolder;
-use planlab_results::table::{Table, Value as Shown};
+use planlab_results::table::{CellValue as Shown, Table};
 use planlab_solvers::online::Entry;
 use serde_json::{Map, Value, json};
 
-use super::fit::{Fit, largest};
+use super::fit::{Fit, largest_fitting};
 use crate::bench::book::{Rule, open_store};
 use crate::bench::planners::{Planners, Task};
 use crate::cli::{Optimizer, SweepArgs};
 use crate::inputs::network::Network;
 use crate::inputs::{self, Source};
 use crate::kinds::placement::{Cell, Runner, Samples, planners};
-use crate::kinds::pool::simulated::{self, SETTLING, Stream, play, rounds_to_settle};
+use crate::kinds::pool::simulated::{self, SETTLING, Stream, play_stream, rounds_to_settle};
 use crate::kinds::pool::{Keeper, exit_of};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::{Output, note};
+use crate::shell::output::{Output, print_note};
 use crate::shell::progress::Progress;
-use crate::shell::quantity::memory;
+use crate::shell::quantity::format_memory;
 use crate::shell::signals::cancel_token;
-use crate::shell::target::scratch;
+use crate::shell::target::scratch_folder;
 use crate::shell::text::Text;
 use planlab_results::Store;
 
@@ -31,20 +31,20 @@ const SUITE: &str = "sweep";
 
 pub(crate) fn run(args: &SweepArgs, output: Output) -> Verdict {
     if args.graph.starts_with("model/") {
-        return Err(Failure::usage(format!("`{}` names one batch; name the net alone", args.graph)));
+        return Err(Failure::from_usage(format!("`{}` names one batch; name the net alone", args.graph)));
     }
-    let network = Network::resolve(&args.graph, &args.shape, args.graph_batch)?;
+    let network = Network::resolve_argument(&args.graph, &args.shape, args.graph_batch)?;
     refuse_idle_options(args, &network)?;
-    let (columns, batches) = (columns(args)?, args.batch.points());
-    batches.iter().try_for_each(|&batch| network.check(batch))?;
-    let kept = network.kept(args.optimizer.unwrap_or(Optimizer::Momentum).states())?;
-    let scratch = scratch()?;
+    let (columns, batches) = (sweep_columns(args)?, args.batch.batch_points());
+    batches.iter().try_for_each(|&batch| network.check_batch(batch))?;
+    let kept = network.kept_bytes(args.optimizer.unwrap_or(Optimizer::Momentum).states_per_parameter())?;
+    let scratch = scratch_folder()?;
     let folder = args.out.clone().unwrap_or_else(|| scratch.path().join("store"));
     let mut sweep = Sweep {
         network: &network,
         args,
-        store: open_store(&folder, &|text| note(text))?,
-        keeper: Keeper::open(args.out.as_deref())?,
+        store: open_store(&folder, &|text| print_note(text))?,
+        keeper: Keeper::open_store(args.out.as_deref())?,
         runner: Runner::new(cancel_token(), Samples::ONCE)?,
         files: &scratch,
         known: BTreeMap::new(),
@@ -53,7 +53,7 @@ pub(crate) fn run(args: &SweepArgs, output: Output) -> Verdict {
     };
     for (&batch, column) in batches.iter().flat_map(|batch| columns.iter().map(move |column| (batch, column)))
     {
-        sweep.bytes(column, batch)?;
+        sweep.column_bytes(column, batch)?;
     }
     let fits = args.capacity.map(|capacity| sweep.all_fits(&columns, kept, capacity)).transpose()?;
     sweep.bar.finish_and_clear();
@@ -61,10 +61,10 @@ pub(crate) fn run(args: &SweepArgs, output: Output) -> Verdict {
     if args.out.is_some() {
         sweep.store.compact()?;
     }
-    let answer = Answer { columns: &columns, kept, fits, known: &sweep.known, args };
-    output.put(&answer.object(&network), answer.text(&network))?;
+    let answer = SweepAnswer { columns: &columns, kept, fits, known: &sweep.known, args };
+    output.print_either(&answer.answer_object(&network), answer.answer_text(&network))?;
     let exit = if sweep.runner.cancel().is_cancelled() { Exit::Interrupted } else { sweep.exit };
-    sweep.keeper.end()?;
+    sweep.keeper.end_keeping()?;
     Ok(exit)
 }
 
@@ -72,9 +72,9 @@ pub(crate) fn run(args: &SweepArgs, output: Output) -> Verdict {
 fn refuse_idle_options(args: &SweepArgs, network: &Network) -> Result<(), Failure> {
     match network {
         Network::Net(_) if args.graph_batch.is_some() => {
-            Err(Failure::usage("--graph-batch is for graph files; a net can be made for any batch"))
+            Err(Failure::from_usage("--graph-batch is for graph files; a net can be made for any batch"))
         }
-        Network::File(_) if args.optimizer.is_some() => Err(Failure::usage(
+        Network::File(_) if args.optimizer.is_some() => Err(Failure::from_usage(
             "--optimizer is for nets; in a graph file, external tensors are what is kept beside the plan",
         )),
         _ => Ok(()),
@@ -100,7 +100,7 @@ impl Column {
     }
 }
 
-fn columns(args: &SweepArgs) -> Result<Vec<Column>, Failure> {
+fn sweep_columns(args: &SweepArgs) -> Result<Vec<Column>, Failure> {
     let globs = if args.planners.is_empty() { vec!["portfolio".to_owned()] } else { args.planners.clone() };
     let planners = planners::matching(&globs)?.into_iter().map(Column::Planner);
     let allocators = simulated::matching(&args.allocators)?.into_iter().map(Column::Allocator);
@@ -125,7 +125,7 @@ struct Sweep<'a> {
 
 impl Sweep<'_> {
     /// The memory of a column at a batch.
-    fn bytes(&mut self, column: &Column, batch: u64) -> Result<Option<u64>, Failure> {
+    fn column_bytes(&mut self, column: &Column, batch: u64) -> Result<Option<u64>, Failure> {
         let at = (column.name().to_owned(), batch);
         if let Some(&bytes) = self.known.get(&at) {
             return Ok(bytes);
@@ -134,7 +134,7 @@ impl Sweep<'_> {
             return Ok(None);
         }
         self.bar.set_message(format!("{} at batch {batch}", column.name()));
-        let bytes = self.measured(column, batch)?;
+        let bytes = self.measure_column(column, batch)?;
         self.bar.inc(1);
         self.known.insert(at, bytes);
         Ok(bytes)
@@ -142,26 +142,26 @@ impl Sweep<'_> {
 
     /// The memory of a column at a batch. A batch without a trace (its sizes are too large together) only lacks this
     /// figure.
-    fn measured(&mut self, column: &Column, batch: u64) -> Result<Option<u64>, Failure> {
-        let source = self.network.source(batch, self.files.path())?;
-        let load = match inputs::open(&source) {
+    fn measure_column(&mut self, column: &Column, batch: u64) -> Result<Option<u64>, Failure> {
+        let source = self.network.source_at(batch, self.files.path())?;
+        let load = match inputs::open_trace(&source) {
             Ok(trace) => trace.instance.load().bytes.get(),
             Err(failure) => {
-                self.worsen(Exit::Incomplete);
+                self.worsen_exit(Exit::Incomplete);
                 if matches!(column, Column::Load) {
-                    note(&format!("{}: {}", source.name, failure.message()));
+                    print_note(&format!("{}: {}", source.name, failure.full_message()));
                 }
                 return Ok(None);
             }
         };
         match column {
             Column::Load => Ok(Some(load)),
-            Column::Planner(planner) => self.planned(planner, source),
-            Column::Allocator(entry) => self.reserved(entry, &source),
+            Column::Planner(planner) => self.planned_height(planner, source),
+            Column::Allocator(entry) => self.reserved_peak(entry, &source),
         }
     }
 
-    fn planned(&mut self, planner: &str, source: Source) -> Result<Option<u64>, Failure> {
+    fn planned_height(&mut self, planner: &str, source: Source) -> Result<Option<u64>, Failure> {
         let cells = vec![Cell::of(&source, planner, &self.args.limits)];
         let planners = Planners {
             suite: SUITE,
@@ -176,64 +176,67 @@ impl Sweep<'_> {
             return Err(failure);
         }
         if let Some((_, reason)) = tally.unreadable.first() {
-            return Err(Failure::usage(reason));
+            return Err(Failure::from_usage(reason));
         }
         let answer = tally.rows.first().filter(|row| row.status.is_answer());
         if answer.is_none() && !tally.interrupted {
             let lie = tally.rows.first().is_some_and(|row| row.status.is_lie());
-            self.worsen(if lie { Exit::Invalid } else { Exit::Incomplete });
+            self.worsen_exit(if lie { Exit::Invalid } else { Exit::Incomplete });
             let row = tally.rows.first();
             let reason = row.map_or("", |row| row.reason.as_str());
-            note(&format!("{planner} on {}: no answer: {reason}", planners.tasks[0].source.name));
+            print_note(&format!("{planner} on {}: no answer: {reason}", planners.tasks[0].source.name));
         }
         Ok(answer.and_then(|row| row.height))
     }
 
     /// The most bytes that an allocator holds in a propagation once it has settled.
-    fn reserved(&mut self, entry: &Entry, source: &Source) -> Result<Option<u64>, Failure> {
-        let trace = inputs::open(source)?;
+    fn reserved_peak(&mut self, entry: &Entry, source: &Source) -> Result<Option<u64>, Failure> {
+        let trace = inputs::open_trace(source)?;
         let stream = Stream::new(&[(source.name.clone(), trace)], None);
         let rounds = rounds_to_settle(entry, &stream, None).unwrap_or_else(|| {
-            note(&format!("{} on {}: did not settle within {SETTLING} propagations", entry.key, source.name));
-            self.worsen(Exit::Incomplete);
+            print_note(&format!(
+                "{} on {}: did not settle within {SETTLING} propagations",
+                entry.key, source.name
+            ));
+            self.worsen_exit(Exit::Incomplete);
             SETTLING
         });
         let order = simulated::Order { rounds, timed: 0, capacity: None };
-        let row = play(entry, &stream, order).row(entry, &stream, order, SUITE);
+        let row = play_stream(entry, &stream, order).into_row(entry, &stream, order, SUITE);
         let exit = exit_of(std::slice::from_ref(&row));
         if exit != Exit::Complete {
-            self.worsen(exit);
-            note(&format!("{} on {}: {}", entry.key, source.name, row.performance.reason));
+            self.worsen_exit(exit);
+            print_note(&format!("{} on {}: {}", entry.key, source.name, row.performance.reason));
             return Ok(None);
         }
         let last = row.performance.samples.last().and_then(|sample| sample.reserved_peak);
-        if !self.keeper.keep(std::slice::from_ref(&row)) {
-            self.worsen(Exit::Incomplete);
+        if !self.keeper.keep_rows(std::slice::from_ref(&row)) {
+            self.worsen_exit(Exit::Incomplete);
         }
         Ok(last)
     }
 
     /// Records the worse exit code: a false answer is worse than no answer.
-    fn worsen(&mut self, exit: Exit) {
+    fn worsen_exit(&mut self, exit: Exit) {
         if exit.code() > self.exit.code() {
             self.exit = exit;
         }
     }
 
     fn all_fits(&mut self, columns: &[Column], kept: u64, capacity: u64) -> Result<Vec<Fit>, Failure> {
-        columns.iter().map(|column| self.fit(column, capacity.checked_sub(kept))).collect()
+        columns.iter().map(|column| self.fit_column(column, capacity.checked_sub(kept))).collect()
     }
 
     /// The largest batch of the range that fits.
-    fn fit(&mut self, column: &Column, room: Option<u64>) -> Result<Fit, Failure> {
+    fn fit_column(&mut self, column: &Column, room: Option<u64>) -> Result<Fit, Failure> {
         let Some(room) = room else { return Ok(Fit::None) };
-        let points = self.args.batch.points();
-        largest(points, |batch| Ok(self.bytes(column, batch)?.map(|bytes| bytes <= room)))
+        let points = self.args.batch.batch_points();
+        largest_fitting(points, |batch| Ok(self.column_bytes(column, batch)?.map(|bytes| bytes <= room)))
     }
 }
 
 /// The result of a sweep.
-struct Answer<'a> {
+struct SweepAnswer<'a> {
     columns: &'a [Column],
     kept: u64,
     fits: Option<Vec<Fit>>,
@@ -241,44 +244,49 @@ struct Answer<'a> {
     args: &'a SweepArgs,
 }
 
-impl Answer<'_> {
-    fn bytes(&self, column: &Column, batch: u64) -> Option<u64> {
+impl SweepAnswer<'_> {
+    fn bytes_at(&self, column: &Column, batch: u64) -> Option<u64> {
         *self.known.get(&(column.name().to_owned(), batch))?
     }
 
-    fn text(&self, network: &Network) -> Text {
+    fn answer_text(&self, network: &Network) -> Text {
         let titles: Vec<&str> =
             std::iter::once("batch").chain(self.columns.iter().map(Column::name)).collect();
         let mut table = Table::new(&titles);
-        for batch in self.args.batch.points() {
-            let bytes = |column| self.bytes(column, batch).map(Shown::Bytes);
+        for batch in self.args.batch.batch_points() {
+            let bytes = |column| self.bytes_at(column, batch).map(Shown::Bytes);
             let cells = self.columns.iter().map(|column| Shown::or_missing(bytes(column)));
             table.push(std::iter::once(Shown::Count(batch)).chain(cells).collect());
         }
         let first = self.args.batch.from;
-        let kept = memory(self.kept);
-        let head = format!("{}: {kept} kept beside the plan\n\n", network.key(first));
+        let kept = format_memory(self.kept);
+        let head = format!("{}: {kept} kept beside the plan\n\n", network.key_at(first));
         let mut text = Text::from(head) + table;
         text += "\nload: the most bytes live at once; no plan is lower\n";
         if let (Some(fits), Some(capacity)) = (&self.fits, self.args.capacity) {
-            let capacity_text = memory(capacity);
+            let capacity_text = format_memory(capacity);
             text += format!("\nlargest batch in {capacity_text}, with what is kept:\n");
             if self.kept >= capacity {
                 text += "  what is kept beside the plan takes all of it\n";
             }
             for (column, fit) in self.columns.iter().zip(fits) {
-                text += format!("  {}  {}\n", fit.words(), column.name());
+                text += format!("  {}  {}\n", fit.fit_words(), column.name());
             }
         }
         text
     }
 
-    fn object(&self, network: &Network) -> Value {
-        let points: Vec<Value> =
-            self.args.batch.points().into_iter().map(|batch| self.point(network, batch)).collect();
+    fn answer_object(&self, network: &Network) -> Value {
+        let points: Vec<Value> = self
+            .args
+            .batch
+            .batch_points()
+            .into_iter()
+            .map(|batch| self.batch_object(network, batch))
+            .collect();
         let fits = self.fits.as_ref().map(|fits| {
             let named = self.columns.iter().zip(fits);
-            named.map(|(column, fit)| (column.name().to_owned(), fit.object())).collect::<Map<_, _>>()
+            named.map(|(column, fit)| (column.name().to_owned(), fit.fit_object())).collect::<Map<_, _>>()
         });
         json!({
             "version": JSON_VERSION,
@@ -289,15 +297,15 @@ impl Answer<'_> {
         })
     }
 
-    fn point(&self, network: &Network, batch: u64) -> Value {
+    fn batch_object(&self, network: &Network, batch: u64) -> Value {
         let bytes =
-            self.columns.iter().map(|column| (column.name().to_owned(), json!(self.bytes(column, batch))));
-        json!({ "workload": network.key(batch), "batch": batch, "bytes": bytes.collect::<Map<_, _>>() })
+            self.columns.iter().map(|column| (column.name().to_owned(), json!(self.bytes_at(column, batch))));
+        json!({ "workload": network.key_at(batch), "batch": batch, "bytes": bytes.collect::<Map<_, _>>() })
     }
 }
 
 impl Fit {
-    fn words(self) -> String {
+    fn fit_words(self) -> String {
         match self {
             Self::None => "   none".to_owned(),
             Self::Most(batch) => format!("{batch:>7}"),
@@ -306,7 +314,7 @@ impl Fit {
         }
     }
 
-    fn object(self) -> Value {
+    fn fit_object(self) -> Value {
         match self {
             Self::None => json!({ "batch": 0, "is_end_of_range": false }),
             Self::Most(batch) => json!({ "batch": batch, "is_end_of_range": false }),

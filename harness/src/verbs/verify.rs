@@ -11,40 +11,40 @@ use crate::inputs::{self, Source};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::Output;
-use crate::shell::quantity::{memory, percent};
-use crate::shell::target::scratch;
+use crate::shell::quantity::{format_memory, format_percent};
+use crate::shell::target::scratch_folder;
 use crate::shell::text::Text;
 
 pub(crate) fn run(args: &VerifyArgs, output: Output) -> Verdict {
     let given = [&args.plan, &args.certificate].into_iter().flatten();
     if args.trace == "-" && given.into_iter().any(|file| file == "-") {
-        return Err(Failure::usage("the trace and the file to check cannot both come from stdin"));
+        return Err(Failure::from_usage("the trace and the file to check cannot both come from stdin"));
     }
-    let scratch = scratch()?;
-    let source = Source::resolve(&args.trace, &args.reading, scratch.path())?;
+    let scratch = scratch_folder()?;
+    let source = Source::resolve_argument(&args.trace, &args.reading, scratch.path())?;
     match (&args.plan, &args.certificate) {
-        (_, Some(certificate)) => certificate::verify(&source, certificate, output),
+        (_, Some(certificate)) => certificate::verify_certificate(&source, certificate, output),
         (Some(plan), None) => verify_plan(&source, plan, output),
-        (None, None) => Err(Failure::usage(
+        (None, None) => Err(Failure::from_usage(
             "name the plan to check (verify TRACE PLAN), or a proof of infeasibility (verify TRACE --certificate FILE)",
         )),
     }
 }
 
 fn verify_plan(source: &Source, file: &str, output: Output) -> Verdict {
-    let trace = inputs::open(source)?;
+    let trace = inputs::open_trace(source)?;
     let file = inputs::plan_file(file)?;
-    match trace.instance.verify(file.plan(&trace)?) {
+    match trace.instance.verify(file.plan_for(&trace)?) {
         Ok(plan) => {
-            output.put(&valid_object(&plan), valid_text(&plan))?;
+            output.print_either(&valid_object(&plan), valid_text(&plan))?;
             Ok(Exit::Complete)
         }
         Err(violation) => {
             let mut text = violation_text(&violation, &trace);
             if matches!(violation, Violation::WrongCount { .. }) {
-                text += &format!("  {}\n", file.unmatched(&trace));
+                text += &format!("  {}\n", file.unmatched_ids(&trace));
             }
-            output.put(&violation_object(&violation, &trace), &text)?;
+            output.print_either(&violation_object(&violation, &trace), &text)?;
             Ok(Exit::Invalid)
         }
     }
@@ -61,34 +61,37 @@ fn valid_object(plan: &VerifiedPlan<'_>) -> Value {
         "fragmentation": fragmentation(plan.height(), load),
         "permissions": plan.instance().in_place().len(),
         "hand_overs": plan.in_place().len(),
-        "arenas": ArenaSizes::of(plan.instance()).objects(Some(&plan.arena_heights())),
+        "arenas": ArenaSizes::from_instance(plan.instance()).arena_objects(Some(&plan.arena_heights())),
     })
 }
 
 fn valid_text(plan: &VerifiedPlan<'_>) -> Text {
     let instance = plan.instance();
     let load = instance.load().bytes;
-    let part = percent(Some(fragmentation(plan.height(), load)));
-    let arenas = ArenaSizes::of(instance);
+    let part = format_percent(Some(fragmentation(plan.height(), load)));
+    let arenas = ArenaSizes::from_instance(instance);
     let sum = arenas.sum_remark();
     let mut words = format!(
         "valid\nheight         {}{sum}\nload           {}{sum}\nfragmentation  {part}\n",
-        memory(plan.height().get()),
-        view::load(load.get(), instance.load_without_in_place().bytes.get())
+        format_memory(plan.height().get()),
+        view::load_text(load.get(), instance.load_without_in_place().bytes.get())
     );
     let permissions = instance.in_place().len();
     if permissions > 0 {
-        words +=
-            &format!("in-place       {}, used {}\n", view::permissions(permissions), plan.in_place().len());
+        words += &format!(
+            "in-place       {}, used {}\n",
+            view::permission_words(permissions),
+            plan.in_place().len()
+        );
     }
-    match arenas.table(Some(&plan.arena_heights())) {
+    match arenas.arena_table(Some(&plan.arena_heights())) {
         Some(table) => Text::from(words) + "\n" + table,
         None => words.into(),
     }
 }
 
 fn violation_object(violation: &Violation, trace: &Trace) -> Value {
-    let names: Vec<&str> = violation.buffers().iter().map(|&id| name(trace, id)).collect();
+    let names: Vec<&str> = violation.buffers().iter().map(|&id| buffer_name(trace, id)).collect();
     json!({
         "version": JSON_VERSION,
         "valid": false,
@@ -113,6 +116,6 @@ fn violation_text(violation: &Violation, trace: &Trace) -> String {
     text
 }
 
-fn name(trace: &Trace, id: BufferId) -> &str {
+fn buffer_name(trace: &Trace, id: BufferId) -> &str {
     trace.labels.buffers.get(id.index()).map_or("", |label| label.name.as_str())
 }

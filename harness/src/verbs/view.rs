@@ -7,12 +7,12 @@ use planlab_results::{Record, Status};
 use serde_json::{Value, json};
 
 use crate::shell::JSON_VERSION;
-use crate::shell::quantity::{self, memory, percent};
+use crate::shell::quantity::{self, format_memory, format_percent};
 use planlab_results::table::Table;
 
 /// One cell as `plan --json` and `bench --json` print it.
 #[expect(clippy::cast_precision_loss, reason = "seconds as a number")]
-pub(crate) fn object(record: &Record) -> Value {
+pub(crate) fn record_object(record: &Record) -> Value {
     json!({
         "version": JSON_VERSION,
         "workload": record.workload,
@@ -29,13 +29,13 @@ pub(crate) fn object(record: &Record) -> Value {
         "bound_without_in_place": record.bound_without_in_place,
         "gap": record.gap(),
         "fragmentation": record.fragmentation(),
-        "status": coarse(record),
+        "status": bound_note(record),
         "detail": record.status.name(),
         "reason": record.reason,
         "stop": record.stop,
         "seconds": record.median_ns().map(|ns| ns as f64 / 1e9),
         "threads": record.threads(),
-        "hints": hints(record),
+        "hints": hints_digest(record),
         "capacity": record.target_bytes,
         "work": record.work,
         "work_limit": record.work_limit,
@@ -47,7 +47,7 @@ pub(crate) fn object(record: &Record) -> Value {
 
 /// A scheduler's cell as `bench --json` prints it.
 #[expect(clippy::cast_precision_loss, reason = "seconds as a number")]
-pub(crate) fn schedule(row: &ScheduleRow) -> Value {
+pub(crate) fn schedule_object(row: &ScheduleRow) -> Value {
     json!({
         "version": JSON_VERSION,
         "workload": row.workload,
@@ -70,14 +70,14 @@ pub(crate) fn schedule(row: &ScheduleRow) -> Value {
         "recomputed": row.recomputed,
         "live_peak": row.live_peak,
         "height": row.height,
-        "fits": row.fits(),
+        "fits": row.fits_memory(),
         "elapsed": row.elapsed_ns.map(|ns| ns as f64 / 1e9),
     })
 }
 
 /// An online allocator on a workload as `bench --json` prints it.
 #[expect(clippy::cast_precision_loss, reason = "seconds as a number")]
-pub(crate) fn baseline(row: &ReplayRow) -> Value {
+pub(crate) fn baseline_object(row: &ReplayRow) -> Value {
     json!({
         "version": JSON_VERSION,
         "workload": row.workload,
@@ -96,7 +96,7 @@ pub(crate) fn baseline(row: &ReplayRow) -> Value {
 }
 
 /// The digest of the planner's hints.
-fn hints(record: &Record) -> Option<String> {
+fn hints_digest(record: &Record) -> Option<String> {
     let parameters: Value = serde_json::from_str(&record.parameters).unwrap_or_default();
     parameters["hints"].as_str().map(str::to_owned)
 }
@@ -113,7 +113,7 @@ pub(crate) const fn left_a_plan(record: &Record) -> bool {
     }
 }
 
-fn coarse(record: &Record) -> &'static str {
+fn bound_note(record: &Record) -> &'static str {
     match record.status {
         Status::Optimal => "optimal",
         Status::Feasible => "feasible",
@@ -126,39 +126,39 @@ fn coarse(record: &Record) -> &'static str {
 
 /// All facts of one cell, on an instance with this number of in-place permissions; `sum` is a remark behind figures that
 /// add up several arenas.
-pub(crate) fn card(record: &Record, permissions: usize, sum: &str) -> String {
+pub(crate) fn record_card(record: &Record, permissions: usize, sum: &str) -> String {
     let mut lines = vec![
         ("workload", format!("{} ({} buffers)", record.workload, record.buffers)),
         ("planner", record.planner.clone()),
-        ("height", record.height.map_or_else(|| "-".to_owned(), |height| memory(height) + sum)),
-        ("load", load(record.relaxed_load, record.load) + sum),
-        ("bound", format!("{}, proof: {}", memory(record.bound), record.bound_evidence)),
-        ("gap", percent(record.gap())),
-        ("fragmentation", percent(record.fragmentation())),
-        ("status", status(record)),
-        ("time", record.median_ns().map_or_else(|| "-".to_owned(), quantity::seconds)),
+        ("height", record.height.map_or_else(|| "-".to_owned(), |height| format_memory(height) + sum)),
+        ("load", load_text(record.relaxed_load, record.load) + sum),
+        ("bound", format!("{}, proof: {}", format_memory(record.bound), record.bound_evidence)),
+        ("gap", format_percent(record.gap())),
+        ("fragmentation", format_percent(record.fragmentation())),
+        ("status", status_text(record)),
+        ("time", record.median_ns().map_or_else(|| "-".to_owned(), quantity::format_seconds)),
     ];
-    if hints(record).is_some() {
+    if hints_digest(record).is_some() {
         lines.push(("hints", "given".to_owned()));
     }
     if let Some(reported) = record.reported_ns {
-        lines.push(("its own clock", quantity::seconds(reported)));
+        lines.push(("its own clock", quantity::format_seconds(reported)));
     }
     if permissions > 0 {
         lines.push(("in-place", in_place(record, permissions)));
     }
     // A single line is the end of the status already.
-    if !status(record).ends_with(record.stderr_tail.trim()) {
+    if !status_text(record).ends_with(record.stderr_tail.trim()) {
         lines.push(("stderr", record.stderr_tail.replace('\n', "\n               ")));
     }
     lines.iter().map(|(name, value)| format!("{name:<13}  {value}\n")).collect()
 }
 
 /// A load, and what it would be without in-place permissions if these lower it.
-pub(crate) fn load(load: u64, without_in_place: u64) -> String {
+pub(crate) fn load_text(load: u64, without_in_place: u64) -> String {
     match load < without_in_place {
-        true => format!("{}; {} without in-place", memory(load), memory(without_in_place)),
-        false => memory(load),
+        true => format!("{}; {} without in-place", format_memory(load), format_memory(without_in_place)),
+        false => format_memory(load),
     }
 }
 
@@ -169,11 +169,11 @@ fn in_place(record: &Record, permissions: usize) -> String {
         (Some(_), None) => format!("used {}", record.hand_overs),
         (None, None) => "no plan".to_owned(),
     };
-    format!("{}, {used} (off with --in-place no)", self::permissions(permissions))
+    format!("{}, {used} (off with --in-place no)", self::permission_words(permissions))
 }
 
 /// This number of permissions, in words.
-pub(crate) fn permissions(count: usize) -> String {
+pub(crate) fn permission_words(count: usize) -> String {
     format!("{count} {}", if count == 1 { "permission" } else { "permissions" })
 }
 
@@ -186,7 +186,7 @@ fn why_finished(record: &Record) -> &'static str {
     }
 }
 
-fn status(record: &Record) -> String {
+fn status_text(record: &Record) -> String {
     let mut text = record.status.name().to_owned();
     // An infeasible cell stops as such.
     if let Some(stop) = record.stop.as_ref().filter(|stop| stop.to_string() != text) {
@@ -222,7 +222,7 @@ fn hand_overs(record: &Record) -> String {
 
 /// A table of cells of one trace, lowest first. If a planner leaves in-place permissions unused, or a plan uses some, a
 /// column shows the hand-overs.
-pub(crate) fn comparison(records: &[Record]) -> Table {
+pub(crate) fn comparison_table(records: &[Record]) -> Table {
     let mut sorted: Vec<&Record> = records.iter().collect();
     sorted.sort_by_key(|record| {
         (record.height.unwrap_or(u64::MAX), record.median_ns(), record.planner.clone())
@@ -236,14 +236,14 @@ pub(crate) fn comparison(records: &[Record]) -> Table {
     for record in sorted {
         let mut cells = vec![
             record.planner.clone(),
-            record.height.map_or_else(String::new, memory),
-            percent(record.gap()),
-            percent(record.fragmentation()),
+            record.height.map_or_else(String::new, format_memory),
+            format_percent(record.gap()),
+            format_percent(record.fragmentation()),
         ];
         cells.extend(permits.then(|| hand_overs(record)));
-        cells.push(record.median_ns().map_or_else(|| "-".to_owned(), quantity::seconds));
-        cells.push(status(record));
-        table.row(cells);
+        cells.push(record.median_ns().map_or_else(|| "-".to_owned(), quantity::format_seconds));
+        cells.push(status_text(record));
+        table.push_texts(cells);
     }
     table
 }

@@ -2,7 +2,7 @@
 
 use crate::common::{json, run, write};
 use planlab_dsa::{OnlineAllocator, Simulated, Step, Usage};
-use planlab_solvers::online::{ProfileGuided, Requests, Simulator, allocator};
+use planlab_solvers::online::{ProfileGuided, Requests, Simulator, find_allocator};
 use planlab_workloads::{Catalog, expected};
 use tempfile::tempdir;
 
@@ -12,15 +12,16 @@ fn play(workload: &str, key: &str, iterations: u32, until: Option<u64>) -> Usage
     if let Some(step) = until {
         requests = requests.with_until(Step::new(u32::try_from(step).expect("a step")));
     }
-    let mut pool = allocator(key).expect("registered").build(Box::new(Simulated::new()));
+    let mut pool = find_allocator(key).expect("registered").build(Box::new(Simulated::new()));
     let mut simulator = Simulator::new(&requests, pool.as_mut()).with_audit();
-    (0..iterations).for_each(|_| simulator.run().unwrap_or_else(|error| panic!("{workload} {key}: {error}")));
+    (0..iterations)
+        .for_each(|_| simulator.run_iteration().unwrap_or_else(|error| panic!("{workload} {key}: {error}")));
     simulator.usage()
 }
 
 #[test]
 fn both_cupy_pools_hold_what_the_real_ones_hold_after_five_propagations() {
-    let expected = expected::expected();
+    let expected = expected::expected_figures();
     assert_eq!(expected.propagation.len(), 16);
     for row in &expected.propagation {
         for (key, total) in [
@@ -37,7 +38,7 @@ fn both_cupy_pools_hold_what_the_real_ones_hold_after_five_propagations() {
 
 #[test]
 fn the_cupy_pool_holds_what_the_real_one_holds_after_a_whole_process() {
-    let expected = expected::expected();
+    let expected = expected::expected_figures();
     assert_eq!(expected.process.len(), 14);
     for row in &expected.process {
         for key in ["cupy2rc1-pool", "cupy4-pool"] {
@@ -111,7 +112,7 @@ fn the_other_pools_hold_what_a_prototype_of_them_holds() {
 
 #[test]
 fn a_planned_propagation_needs_the_plan_and_nothing_else() {
-    for row in &expected::expected().propagation {
+    for row in &expected::expected_figures().propagation {
         let usage = play(&row.key, "profile-guided", 5, None);
         assert_eq!(usage.reserved, row.best_fit_height, "{} {usage:?}", row.key);
     }
@@ -128,12 +129,15 @@ fn sentences_of_other_lengths_are_planned_anew_and_served_soundly() {
     for round in 0..3 {
         for requests in &iterations {
             let mut simulator = Simulator::new(requests, &mut memory).with_audit();
-            simulator.run().and_then(|()| simulator.finish()).unwrap_or_else(|error| panic!("{error}"));
+            simulator
+                .run_iteration()
+                .and_then(|()| simulator.finish_propagation())
+                .unwrap_or_else(|error| panic!("{error}"));
         }
         let planning = memory.planning().expect("it plans");
         assert_eq!(
             planning.planned + planning.missed.total(),
-            (round + 1) * iterations.iter().map(Requests::count).sum::<u64>()
+            (round + 1) * iterations.iter().map(Requests::request_count).sum::<u64>()
         );
     }
     let planning = memory.planning().expect("it plans");

@@ -7,14 +7,14 @@
 use std::cmp::Reverse;
 
 use planlab_dsa::{Budget, Buffer, Bytes, Guarantee, Instance, execute};
-use planlab_solvers::planner;
+use planlab_solvers::find_planner;
 use planlab_workloads::{recorded, synthetic};
 
 const PLANNERS: [&str; 2] = ["gergov", "gergov/squeezed"];
 
 /// The height over the load, in thousandths.
 fn check(workload: &str, instance: &Instance, key: &str) -> u64 {
-    let planner = planner(key).expect("registered");
+    let planner = find_planner(key).expect("registered");
     assert_eq!(planner.descriptor().guarantee, Guarantee::Ratio(3.0), "{key}");
     let outcome = execute(&planner, instance, Budget::default(), 0);
     let height = outcome.height().map(Bytes::get);
@@ -35,17 +35,17 @@ fn three_times_the_load_holds_on_every_recorded_net() {
     let workloads = &recorded::manifest().workload;
     assert!(workloads.len() >= 40, "only {} workloads", workloads.len());
     for entry in workloads {
-        let trace = entry.trace().unwrap_or_else(|error| panic!("{}: {error}", entry.key));
+        let trace = entry.read_trace().unwrap_or_else(|error| panic!("{}: {error}", entry.key));
         check_both(&entry.key, &trace.instance);
     }
 }
 
 #[test]
 fn three_times_the_load_holds_on_every_family() {
-    for family in synthetic::families() {
+    for family in synthetic::all_families() {
         for n in ["100", "1000", "5000"] {
             for seed in ["0", "1", "2"] {
-                let trace = synthetic::generate(family.name, &[("n", n), ("seed", seed)]);
+                let trace = synthetic::generate_trace(family.name, &[("n", n), ("seed", seed)]);
                 let trace = trace.unwrap_or_else(|error| panic!("{}: {error}", family.name));
                 check_both(&format!("{}/n{n}/s{seed}", family.name), &trace.instance);
             }
@@ -78,7 +78,7 @@ fn ceiling(instance: &Instance) -> u64 {
 }
 
 fn height_of_boxing(workload: &str, instance: &Instance, work: Option<u64>) -> u64 {
-    let boxing = planner("boxing").expect("registered");
+    let boxing = find_planner("boxing").expect("registered");
     let outcome = execute(&boxing, instance, Budget { work, ..Budget::default() }, 0);
     let height = outcome.height().unwrap_or_else(|| panic!("no plan for {workload}: {:?}", outcome.end));
     height.get()
@@ -110,7 +110,7 @@ fn check_boxing(workload: &str, instance: &Instance) {
 fn boxing_keeps_its_promises_on_recorded_nets() {
     let mut checked = 0;
     for entry in &recorded::manifest().workload {
-        let trace = entry.trace().unwrap_or_else(|error| panic!("{}: {error}", entry.key));
+        let trace = entry.read_trace().unwrap_or_else(|error| panic!("{}: {error}", entry.key));
         if trace.instance.len() <= MOST_BUFFERS {
             check_boxing(&entry.key, &trace.instance);
             checked += 1;
@@ -121,9 +121,9 @@ fn boxing_keeps_its_promises_on_recorded_nets() {
 
 #[test]
 fn boxing_keeps_its_promises_on_every_family() {
-    for family in synthetic::families() {
+    for family in synthetic::all_families() {
         for (n, seed) in [("100", "0"), ("100", "1"), ("1000", "2")] {
-            let trace = synthetic::generate(family.name, &[("n", n), ("seed", seed)]);
+            let trace = synthetic::generate_trace(family.name, &[("n", n), ("seed", seed)]);
             let trace = trace.unwrap_or_else(|error| panic!("{}: {error}", family.name));
             check_boxing(&format!("{}/n{n}/s{seed}", family.name), &trace.instance);
         }

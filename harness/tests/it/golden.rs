@@ -67,7 +67,7 @@ fn refusals() -> String {
     for planner in planlab_solvers::registry() {
         let descriptor = planner.descriptor();
         let [arenas, apart] =
-            instances.each_ref().map(|instance| descriptor.honours.refuses(instance).is_some());
+            instances.each_ref().map(|instance| descriptor.honours.first_refused_feature(instance).is_some());
         let _ = writeln!(table, "{},{arenas},{apart}", descriptor.key);
     }
     table

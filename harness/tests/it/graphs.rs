@@ -3,7 +3,7 @@
 use std::num::NonZeroUsize;
 
 use planlab_dsa::{Budget, execute};
-use planlab_graph::{Dependencies, Lowered, Rehearsal, Safety, lower, lower_for_all_orders};
+use planlab_graph::{Dependencies, Lowered, Rehearsal, Safety, lower_for_all_orders, lower_graph};
 use planlab_workloads::Catalog;
 use planlab_workloads::models::{Mode, Spec, models};
 use rand::SeedableRng;
@@ -39,7 +39,7 @@ fn models_under_chainers_rules_are_the_recorded_propagations() {
             assert_eq!((number(&made["buffers"]), number(&made["load"])), recorded, "{net} {mode} b{batch}");
             // The same instance, except for the order of frees between two requests: `workloads/tests/it/models.rs`.
             let made = catalog.load(&format!("model/{net}/{mode}/b{batch}/chainer")).expect("by rule");
-            assert_eq!(made.instance.total(), trace.instance.total(), "{net} {mode} b{batch}");
+            assert_eq!(made.instance.total_size(), trace.instance.total_size(), "{net} {mode} b{batch}");
         }
     }
 }
@@ -137,22 +137,23 @@ fn streams_and_keys_are_taken_as_they_are() {
 
 #[test]
 fn safe_plans_of_every_net_hold_in_random_legal_orders() {
-    let planner = planlab_solvers::planner("first-fit/size").expect("registered");
+    let planner = planlab_solvers::find_planner("first-fit/size").expect("registered");
     let mut rng = ChaCha8Rng::seed_from_u64(15);
     let mut failing = 0;
     for net in models() {
-        let graph =
-            Spec::new(net, Mode::Infer, 1).graph().unwrap_or_else(|error| panic!("{}: {error}", net.name));
-        let (order, dependencies) = (graph.order(), Dependencies::of(&graph));
+        let graph = Spec::new(net, Mode::Infer, 1)
+            .build_graph()
+            .unwrap_or_else(|error| panic!("{}: {error}", net.name));
+        let (order, dependencies) = (graph.operation_order(), Dependencies::from_tensors(&graph));
         let mut fails = |lowered: &Lowered, runs: usize| {
             let outcome = execute(&*planner, &lowered.instance, Budget::default(), 0);
             let plan = outcome.best.expect("a plan").as_plan().clone();
             let rehearsal = Rehearsal::new(&graph, &dependencies, lowered, &plan);
-            (0..runs).filter(|_| rehearsal.run(&mut rng, NonZeroUsize::MIN).is_err()).count()
+            (0..runs).filter(|_| rehearsal.run_once(&mut rng, NonZeroUsize::MIN).is_err()).count()
         };
         let safe = lower_for_all_orders(&graph, &order, &dependencies, Safety::KeepApart).expect("lowers");
         assert_eq!(fails(&safe, 100), 0, "{}", net.name);
-        failing += usize::from(fails(&lower(&graph, &order).expect("lowers"), 10) > 0);
+        failing += usize::from(fails(&lower_graph(&graph, &order).expect("lowers"), 10) > 0);
     }
     assert!(failing > 5, "plans for one order fail on {failing} nets alone");
 }

@@ -4,7 +4,7 @@ use planlab_dsa::testing::{AllocatorCall, Shape, allocator_calls, first_fit, ins
 use planlab_dsa::{Address, Backing, Bytes, OnlineAllocator};
 use planlab_replay::Planned;
 use planlab_replay::host::{Fault, Guarded, HostBacking};
-use planlab_solvers::online::{allocator, registry};
+use planlab_solvers::online::{find_allocator, registry};
 use proptest::prelude::*;
 
 /// Larger requests are cut to this size, because every byte is written.
@@ -17,7 +17,7 @@ struct Caller {
 
 impl Caller {
     fn block(&self, index: usize) -> Option<(Address, Bytes)> {
-        self.memory.live().nth(index % self.memory.live().count().max(1))
+        self.memory.live_blocks().nth(index % self.memory.live_blocks().count().max(1))
     }
 
     fn free(&mut self, address: Address) -> Result<(), Fault> {
@@ -68,10 +68,10 @@ fn abuse(
         for (_, &call) in calls {
             caller.call(call)?;
         }
-        caller.memory.look()?;
+        caller.memory.check_live()?;
         caller.memory.end_propagation();
     }
-    let all: Vec<Address> = caller.memory.live().map(|(address, _)| address).collect();
+    let all: Vec<Address> = caller.memory.live_blocks().map(|(address, _)| address).collect();
     all.into_iter().try_for_each(|address| caller.free(address))
 }
 
@@ -80,7 +80,7 @@ proptest! {
 
     #[test]
     fn a_plan_of_the_last_propagation_is_never_talked_into_live_memory(calls in allocator_calls()) {
-        let entry = allocator("profile-guided").expect("registered");
+        let entry = find_allocator("profile-guided").expect("registered");
         let abused = abuse(|backing| entry.build(backing), &calls, 4);
         prop_assert!(abused.is_ok(), "{}", abused.unwrap_err());
     }
@@ -88,7 +88,7 @@ proptest! {
     #[test]
     fn a_verified_plan_is_never_talked_into_live_memory(
         instance in instances(
-            Shape::plain().with_max_buffers(30).with_max_steps(20).with_max_size(LARGEST).with_alignment(false),
+            Shape::plain_buffers().with_max_buffers(30).with_max_steps(20).with_max_size(LARGEST).with_alignment(false),
         ),
         calls in allocator_calls(),
     ) {

@@ -8,13 +8,13 @@ use tempfile::tempdir;
 #[test]
 fn best_fit_has_the_expected_heights_on_all_propagation_traces() {
     let catalog = Catalog::new(None);
-    let expected = expected::expected();
+    let expected = expected::expected_figures();
     assert_eq!(expected.propagation.len(), 16);
     for row in &expected.propagation {
         let trace = catalog.load(&row.key).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(trace.instance.load().bytes.get(), row.load.get(), "{}", row.key);
         for key in ["best-fit", "best-fit/reference"] {
-            let planner = planlab_solvers::planner(key).expect("registered");
+            let planner = planlab_solvers::find_planner(key).expect("registered");
             let outcome = execute(&planner, &trace.instance, Budget::default(), 0);
             assert_eq!(
                 outcome.height().map(Bytes::get),
@@ -49,10 +49,11 @@ fn both_mip_planners_prove_optima_above_the_load() {
             case.instance.len() <= 20 && case.optimum.is_some_and(|optimum| optimum > load)
         })
         .filter(|case| {
-            let honours = planlab_solvers::planner("mip/highs").expect("registered").descriptor().honours;
+            let honours =
+                planlab_solvers::find_planner("mip/highs").expect("registered").descriptor().honours;
             // A relaxed or aligned bound may close the gap before the solver.
-            honours.refuses(&case.instance).is_none()
-                && planlab_dsa::initial_bound(&case.instance).of(Scope::NoHandOver).value
+            honours.first_refused_feature(&case.instance).is_none()
+                && planlab_dsa::initial_bound(&case.instance).best_claim(Scope::NoHandOver).value
                     < case.optimum.expect("known")
                 && case.instance.in_place().is_empty()
         })
@@ -60,11 +61,11 @@ fn both_mip_planners_prove_optima_above_the_load() {
     assert!(cases.len() >= 20, "only {} instances", cases.len());
     for case in cases {
         for key in ["mip/highs", "mip/cbc"] {
-            let planner = planlab_solvers::planner(key).expect("registered");
+            let planner = planlab_solvers::find_planner(key).expect("registered");
             let outcome = execute(&planner, &case.instance, Budget::default(), 0);
             assert_eq!(outcome.end, Ok(Stop::Proved), "{key} {}", case.name);
             assert_eq!(outcome.height(), case.optimum, "{key} {}", case.name);
-            assert_eq!(outcome.claim().evidence, Evidence::Mip, "{key} {}", case.name);
+            assert_eq!(outcome.bound_claim().evidence, Evidence::Mip, "{key} {}", case.name);
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use planlab_dsa::{Buffer, Bytes, Instance, Label, Labels, LiveRange, Simulated};
 use planlab_results::recorded_peak::{Explanation, RecordedPeak};
-use planlab_solvers::online::{Requests, Simulator, allocator};
+use planlab_solvers::online::{Requests, Simulator, find_allocator};
 use planlab_workloads::process::{Process, TIED_HEAD_KEY, iterations, process_of};
 use planlab_workloads::recorded::manifest;
 use planlab_workloads::{Catalog, Trace};
@@ -14,22 +14,26 @@ fn peaks(trace: &Trace) -> (u64, u64) {
     let buffers = trace.instance.buffers().iter().zip(&trace.labels.buffers);
     let sizes = buffers.map(|(buffer, label)| label.requested.unwrap_or(buffer.size)).collect();
     let requests = Requests::new(&trace.instance).with_sizes(sizes);
-    let mut pool = allocator("pytorch-caching").expect("registered").build(Box::new(Simulated::new()));
+    let mut pool = find_allocator("pytorch-caching").expect("registered").build(Box::new(Simulated::new()));
     let mut simulator = Simulator::new(&requests, pool.as_mut()).with_audit();
-    simulator.run().unwrap_or_else(|error| panic!("{:?}: {error}", trace.labels.meta("workload")));
+    simulator
+        .run_iteration()
+        .unwrap_or_else(|error| panic!("{:?}: {error}", trace.labels.meta_value("workload")));
     (simulator.usage().reserved_peak.get(), simulator.used_peak().get())
 }
 
 /// The peaks that PyTorch recorded.
 fn recorded(trace: &Trace) -> (u64, u64) {
-    let bytes = |key: &str| trace.labels.meta(key).and_then(|value| value.parse().ok()).expect("a number");
+    let bytes =
+        |key: &str| trace.labels.meta_value(key).and_then(|value| value.parse().ok()).expect("a number");
     (bytes("torch-reserved-peak-bytes"), bytes("torch-alloc-peak-bytes"))
 }
 
 /// The recorded windows of PyTorch's allocator.
 fn windows() -> Vec<(String, Trace)> {
     let keys = manifest().workload.iter().filter(|entry| process_of(&entry.key).is_some());
-    keys.map(|entry| (entry.key.clone(), entry.trace().unwrap_or_else(|error| panic!("{error}")))).collect()
+    keys.map(|entry| (entry.key.clone(), entry.read_trace().unwrap_or_else(|error| panic!("{error}"))))
+        .collect()
 }
 
 #[test]
@@ -44,7 +48,7 @@ fn the_process_explains_the_recorded_peaks_to_the_byte() {
             recorded: torch.0,
             window: peaks(&window).0,
             process: Some(ours.0),
-            has_tied_head: process.labels.meta(TIED_HEAD_KEY).is_some(),
+            has_tied_head: process.labels.meta_value(TIED_HEAD_KEY).is_some(),
             iterations: iterations.marked,
             iterations_differ: iterations.differ,
         };
@@ -63,9 +67,9 @@ fn the_process_explains_the_recorded_peaks_to_the_byte() {
 fn three_of_four_tied_heads_are_needed() {
     let (mut tied, mut needed) = (0, 0);
     for (key, window) in windows() {
-        let process = Process::of(&window).unwrap_or_else(|error| panic!("{key}: {error}"));
+        let process = Process::from_pid(&window).unwrap_or_else(|error| panic!("{key}: {error}"));
         let with_head = process.trace().unwrap_or_else(|error| panic!("{key}: {error}"));
-        if with_head.labels.meta(TIED_HEAD_KEY).is_some() {
+        if with_head.labels.meta_value(TIED_HEAD_KEY).is_some() {
             let without = process.without_tied_head().trace().expect("the same without one weight");
             tied += 1;
             needed += usize::from(peaks(&without) != recorded(&window));
@@ -76,7 +80,7 @@ fn three_of_four_tied_heads_are_needed() {
 
 /// The step of a mark of a process.
 fn mark(process: &Trace, name: &str) -> u32 {
-    let mut marks = process.labels.meta("marks").expect("it has marks").split(' ');
+    let mut marks = process.labels.meta_value("marks").expect("it has marks").split(' ');
     let step = marks.find_map(|mark| mark.strip_prefix(name)?.strip_prefix('@'));
     step.and_then(|step| step.parse().ok()).expect("a step")
 }
@@ -127,8 +131,8 @@ fn every_recorded_trace_of_pytorch_has_a_process() {
     }
     let key = "torch/resnet50/train/b64/process";
     let process = catalog.load(key).unwrap_or_else(|error| panic!("{error}"));
-    assert_eq!(process.labels.meta("workload"), Some(key));
-    assert_eq!(catalog.buffers(key).expect("loaded"), process.instance.len());
+    assert_eq!(process.labels.meta_value("workload"), Some(key));
+    assert_eq!(catalog.buffer_count(key).expect("loaded"), process.instance.len());
     let error = catalog.load("torch-cpu/resnet50/infer/b1/process").expect_err("of another route");
     assert!(error.to_string().starts_with("there is no workload"), "{error}");
 }

@@ -1,7 +1,7 @@
 //! Batch sizes of the recorded nets: which buffers scale, and how good a plan of one batch is for another.
 
 use planlab_dsa::{Budget, Buffer, Bytes, Instance, VerifiedPlan, execute};
-use planlab_solvers::placement::{Canonical, carry};
+use planlab_solvers::placement::{Canonical, carry_plan};
 use planlab_workloads::Catalog;
 
 const NETS: [&str; 4] = ["alexnet", "googlenet", "resnet50", "inception-resnet-v2"];
@@ -13,7 +13,7 @@ fn load(net: &str, batch: u64) -> Instance {
 }
 
 fn planned<'i>(key: &str, instance: &'i Instance) -> VerifiedPlan<'i> {
-    let planner = planlab_solvers::planner(key).expect("registered");
+    let planner = planlab_solvers::find_planner(key).expect("registered");
     let budget = Budget { work: Some(300_000), ..Budget::default() };
     let best = execute(&planner, instance, budget, 0).best.expect("a plan");
     (*best).clone()
@@ -34,10 +34,10 @@ fn where_every_size_doubles_so_does_the_plan() {
         for (batch, double) in STEPS {
             let (small, large) = that_double(&load(net, batch), &load(net, double));
             assert!(small.len() >= 50, "{net}: only {} of the sizes double", small.len());
-            let forms = (Canonical::of(&small), Canonical::of(&large));
+            let forms = (Canonical::from_instance(&small), Canonical::from_instance(&large));
             assert_eq!(forms.0.digest(), forms.1.digest(), "{net} b{batch}");
             let plan = planned("scaled", &small);
-            let carried = carry(&plan, &large).unwrap_or_else(|error| panic!("{net}: {error}"));
+            let carried = carry_plan(&plan, &large).unwrap_or_else(|error| panic!("{net}: {error}"));
             assert_eq!(carried.height().get(), 2 * plan.height().get(), "{net} b{batch}");
             let same = planned("scaled", &large);
             let offsets =
@@ -55,7 +55,7 @@ fn a_whole_net_twice_as_large_has_the_plan_twice_as_large() {
         let double = |b: &Buffer| Buffer { size: Bytes::new(2 * b.size.get()), ..b.clone() };
         let large = Instance::from_buffers(small.buffers().iter().map(double).collect()).expect("valid");
         let plan = planned("best-fit", &small);
-        let carried = carry(&plan, &large).unwrap_or_else(|error| panic!("{net}: {error}"));
+        let carried = carry_plan(&plan, &large).unwrap_or_else(|error| panic!("{net}: {error}"));
         assert_eq!(carried.height().get(), 2 * plan.height().get(), "{net}");
     }
 }
@@ -67,7 +67,7 @@ fn a_plan_carried_over_is_close_to_a_fresh_one() {
         for (batch, other) in [(32, 64), (32, 128), (64, 128), (128, 32)] {
             let (from, to) = (load(net, batch), load(net, other));
             let carried =
-                carry(&planned("best-fit", &from), &to).unwrap_or_else(|error| panic!("{net}: {error}"));
+                carry_plan(&planned("best-fit", &from), &to).unwrap_or_else(|error| panic!("{net}: {error}"));
             let fresh = planned("best-fit", &to);
             let (carried, fresh, load) =
                 (carried.height().get(), fresh.height().get(), to.load().bytes.get());

@@ -1,7 +1,7 @@
 //! Plans that outlive change: operations in another legal order, sentences of other lengths.
 
 use planlab_dsa::{Digest, OnlineAllocator, Planning, Simulated};
-use planlab_solvers::online::{Requests, Simulator, allocator};
+use planlab_solvers::online::{Requests, Simulator, find_allocator};
 use planlab_workloads::Catalog;
 use serde_json::Value;
 use tempfile::tempdir;
@@ -13,7 +13,7 @@ const NETS: [&str; 3] =
 
 fn requests(key: &str) -> Requests {
     let trace = Catalog::new(None).load(key).unwrap_or_else(|error| panic!("{error}"));
-    let op = |op: Option<&str>| Digest::of_bytes(op.unwrap_or_default().as_bytes()).number();
+    let op = |op: Option<&str>| Digest::of_bytes(op.unwrap_or_default().as_bytes()).as_number();
     let operations = trace.labels.buffers.iter().map(|label| op(label.op.as_deref())).collect();
     Requests::new(&trace.instance).with_operations(operations)
 }
@@ -24,7 +24,10 @@ fn play(memory: &mut dyn OnlineAllocator, propagations: &[Requests]) -> [Plannin
     let before = planning(memory);
     for requests in propagations {
         let mut simulator = Simulator::new(requests, memory).with_audit();
-        simulator.run().and_then(|()| simulator.finish()).unwrap_or_else(|error| panic!("{error}"));
+        simulator
+            .run_iteration()
+            .and_then(|()| simulator.finish_propagation())
+            .unwrap_or_else(|error| panic!("{error}"));
     }
     [before, planning(memory)]
 }
@@ -37,7 +40,7 @@ fn orders(net: &str, seeds: std::ops::Range<u32>) -> Vec<Requests> {
 fn a_legal_order_breaks_the_counter_and_not_the_plan_by_operations() {
     for net in NETS {
         let planned = |key: &str| {
-            let mut memory = allocator(key).expect("registered").build(Box::new(Simulated::new()));
+            let mut memory = find_allocator(key).expect("registered").build(Box::new(Simulated::new()));
             // The plan is made in the net's own order, and learns from thirty others.
             play(memory.as_mut(), &[requests(net), requests(net)]);
             play(memory.as_mut(), &orders(net, 0..30));

@@ -28,7 +28,7 @@ impl Familiar {
     /// Records a request; whether it is odd.
     #[inline]
     pub(crate) fn is_odd(&mut self, token: Token) -> bool {
-        if self.meet(token) {
+        if self.record_request(token) {
             self.run = self.run.saturating_add(1);
             return false;
         }
@@ -36,17 +36,17 @@ impl Familiar {
     }
 
     /// Records a request; whether it was known before.
-    fn meet(&mut self, token: Token) -> bool {
+    fn record_request(&mut self, token: Token) -> bool {
         if self.sets.is_empty() || self.unknown > self.sets.len() && self.sets.len() < MOST_SETS {
-            self.grow();
+            self.double_sets();
         }
-        let is_known = self.insert(token.word());
+        let is_known = self.move_to_front(token.as_word());
         self.unknown += usize::from(!is_known);
         is_known
     }
 
     /// Moves a token to the begin of its set; whether it was there.
-    fn insert(&mut self, word: u64) -> bool {
+    fn move_to_front(&mut self, word: u64) -> bool {
         let mixed = (word ^ (word >> 32)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let count = self.sets.len();
         let set = &mut self.sets[(mixed >> 40) as usize % count];
@@ -58,12 +58,12 @@ impl Familiar {
 
     /// Doubles the number of sets, and keeps their tokens.
     #[cold]
-    fn grow(&mut self) {
+    fn double_sets(&mut self) {
         let count = (8 * self.sets.len()).clamp(FEWEST_SETS, MOST_SETS);
         let old = std::mem::replace(&mut self.sets, vec![[0; WAYS]; count]);
         self.unknown = 0;
         for word in old.into_iter().flat_map(|set| set.into_iter().rev()).filter(|&word| word != 0) {
-            self.insert(word);
+            self.move_to_front(word);
         }
     }
 }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     fn request(size: u64) -> Token {
-        Token::request(size, 16).expect("in range")
+        Token::from_request(size, 16).expect("in range")
     }
 
     #[test]

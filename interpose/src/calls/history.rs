@@ -36,7 +36,7 @@ struct Extra(usize);
 
 impl Extra {
     /// Takes more bytes, unless that is too much; whether it did.
-    fn take(&mut self, bytes: usize) -> bool {
+    fn take_bytes(&mut self, bytes: usize) -> bool {
         let is_taken = change_extra(|extra| extra.fetch_add(bytes, Ordering::Relaxed)) + bytes <= MOST_EXTRA;
         if is_taken {
             self.0 += bytes;
@@ -68,18 +68,18 @@ pub(crate) struct History {
 
 impl History {
     /// Records a request; returns its number.
-    pub(crate) fn request(&mut self, token: Token) -> u64 {
-        self.push(token);
+    pub(crate) fn record_request(&mut self, token: Token) -> u64 {
+        self.push_token(token);
         self.requests += 1;
         self.requests - 1
     }
 
     /// Records the block of the request with this number.
-    pub(crate) fn placed(&mut self, number: u64, address: u64) {
+    pub(crate) fn record_placement(&mut self, number: u64, address: u64) {
         let entry = size_of::<(u64, u64)>();
         let len = self.live.len();
-        let is_full =
-            len >= MOST_LIVE || len >= USUAL && len == self.live.capacity() && !self.extra.take(len * entry);
+        let is_full = len >= MOST_LIVE
+            || len >= USUAL && len == self.live.capacity() && !self.extra.take_bytes(len * entry);
         if is_full {
             self.live.clear();
         }
@@ -88,24 +88,24 @@ impl History {
     }
 
     /// Records the free of a block; whether its request is known.
-    pub(crate) fn freed(&mut self, address: u64) -> bool {
+    pub(crate) fn record_free(&mut self, address: u64) -> bool {
         let number = self.live.remove(&address);
         number.map(|number| self.freed_number(number)).is_some()
     }
 
     /// Records the free of the block of the request with this number.
     pub(crate) fn freed_number(&mut self, number: u64) {
-        self.push(Token::free(self.requests - number));
+        self.push_token(Token::from_free(self.requests - number));
     }
 
     /// Records that a block will be resized; returns the number of its request, if known.
-    pub(crate) fn moves(&mut self, address: u64) -> Option<u64> {
+    pub(crate) fn record_resize(&mut self, address: u64) -> Option<u64> {
         let number = self.live.remove(&address)?;
-        self.push(Token::moved(self.requests - number));
+        self.push_token(Token::from_resize(self.requests - number));
         Some(number)
     }
 
-    fn push(&mut self, token: Token) {
+    fn push_token(&mut self, token: Token) {
         let len = self.tokens.len();
         let is_full = len == self.tokens.capacity() && !self.may_grow();
         if len >= MOST_CALLS || is_full {
@@ -121,22 +121,22 @@ impl History {
     #[cold]
     fn may_grow(&mut self) -> bool {
         let len = self.tokens.len();
-        len < USUAL || self.extra.take(len * size_of::<Token>())
+        len < USUAL || self.extra.take_bytes(len * size_of::<Token>())
     }
 
     /// Drops the latest calls, which repeat those before them. Requests keep their numbers.
-    pub(crate) fn rewind(&mut self, calls: u64) {
+    pub(crate) fn drop_latest(&mut self, calls: u64) {
         let calls = usize::try_from(calls).unwrap_or(usize::MAX);
         self.tokens.truncate(self.tokens.len().saturating_sub(calls));
     }
 
     /// The number of live blocks of the real allocator, as far as known.
-    pub(crate) fn live(&self) -> usize {
+    pub(crate) fn live_blocks(&self) -> usize {
         self.live.len()
     }
 
     /// The number of calls that are kept.
-    pub(crate) fn known(&self) -> usize {
+    pub(crate) fn known_calls(&self) -> usize {
         self.tokens.len()
     }
 
@@ -152,7 +152,7 @@ impl History {
     }
 
     /// The calls from a number on, if they are still kept.
-    pub(crate) fn since(&self, at: u64) -> Option<&[Token]> {
+    pub(crate) fn calls_since(&self, at: u64) -> Option<&[Token]> {
         let index = usize::try_from(at.checked_sub(self.forgotten)?).ok()?;
         self.tokens.get(index..)
     }
@@ -169,21 +169,24 @@ mod tests {
     use super::*;
 
     fn request(size: u64) -> Token {
-        Token::request(size, 16).expect("in range")
+        Token::from_request(size, 16).expect("in range")
     }
 
     #[test]
     fn a_free_tells_how_many_requests_ago_its_block_was_asked_for() {
         let mut history = History::default();
         for (size, address) in [(64, 1000), (32, 2000)] {
-            let number = history.request(request(size));
-            history.placed(number, address);
+            let number = history.record_request(request(size));
+            history.record_placement(number, address);
         }
-        assert!(history.freed(1000));
-        assert!(!history.freed(1000) && !history.freed(7));
-        assert_eq!(history.moves(2000), Some(1));
-        assert_eq!(history.since(0), Some(&[request(64), request(32), Token::free(2), Token::moved(1)][..]));
-        assert_eq!(history.since(5), None);
+        assert!(history.record_free(1000));
+        assert!(!history.record_free(1000) && !history.record_free(7));
+        assert_eq!(history.record_resize(2000), Some(1));
+        assert_eq!(
+            history.calls_since(0),
+            Some(&[request(64), request(32), Token::from_free(2), Token::from_resize(1)][..])
+        );
+        assert_eq!(history.calls_since(5), None);
     }
 
     #[test]
@@ -191,11 +194,11 @@ mod tests {
     fn old_calls_are_forgotten_in_halves() {
         let mut history = History::default();
         for size in 0..=MOST_CALLS as u64 {
-            history.request(request(size + 1));
+            history.record_request(request(size + 1));
         }
         assert_eq!(history.len(), MOST_CALLS as u64 + 1);
         assert_eq!(history.get(0), None);
         assert_eq!(history.get(history.len() - 1), Some(request(MOST_CALLS as u64 + 1)));
-        assert_eq!(history.since(history.len() - 2).map(<[Token]>::len), Some(2));
+        assert_eq!(history.calls_since(history.len() - 2).map(<[Token]>::len), Some(2));
     }
 }

@@ -39,16 +39,16 @@ pub(crate) enum Look {
 impl Pace {
     /// Handles a request. `may_sleep`: whether there is nothing yet that it could belong to.
     #[inline]
-    pub(crate) fn request(&mut self, may_sleep: bool, now: impl FnOnce() -> u64) -> Look {
+    pub(crate) fn handle_request(&mut self, may_sleep: bool, now: impl FnOnce() -> u64) -> Look {
         self.requests += 1;
         if self.requests >= STRIDE {
-            return self.stride(may_sleep, now());
+            return self.begin_stride(may_sleep, now());
         }
         if self.is_asleep { Look::Away } else { Look::Watch }
     }
 
     #[cold]
-    fn stride(&mut self, may_sleep: bool, now: u64) -> Look {
+    fn begin_stride(&mut self, may_sleep: bool, now: u64) -> Look {
         let is_dense = now.saturating_sub(self.before) < u64::from(STRIDE) * DENSE;
         (self.requests, self.before) = (0, now);
         self.dense = if is_dense { (self.dense + 1).min(MOST) } else { self.dense / 2 };
@@ -76,7 +76,7 @@ mod tests {
     fn looks(pace: &mut Pace, clock: &mut u64, requests: u32, apart: u64) -> Vec<Look> {
         let next = |_| {
             *clock += apart;
-            pace.request(true, || *clock)
+            pace.handle_request(true, || *clock)
         };
         (0..requests).map(next).collect()
     }

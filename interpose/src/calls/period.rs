@@ -35,9 +35,9 @@ const GRAM: u64 = 8;
 /// The factor of the rolling hash: odd, with evenly spread bits.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 /// `FACTOR` to the power of `GRAM`.
-const OUTGOING: u64 = power(FACTOR, GRAM);
+const OUTGOING: u64 = wrapping_power(FACTOR, GRAM);
 
-const fn power(factor: u64, exponent: u64) -> u64 {
+const fn wrapping_power(factor: u64, exponent: u64) -> u64 {
     let (mut product, mut left) = (1_u64, exponent);
     while left > 0 {
         product = product.wrapping_mul(factor);
@@ -63,7 +63,7 @@ impl Default for Proof {
 
 impl Proof {
     /// The length of the run of equal calls that proves a period.
-    fn run(self, period: u64) -> u64 {
+    fn run_length(self, period: u64) -> u64 {
         ((self.rounds.max(2) - 1) * period).max(self.calls)
     }
 }
@@ -101,14 +101,14 @@ impl Place {
     }
 
     /// The `count` bits of the hash after the first `after`, which a smaller table used.
-    const fn bits(self, after: u32, count: u32) -> usize {
+    const fn hash_bits(self, after: u32, count: u32) -> usize {
         let tag = self.0 >> END_BITS;
         let rest = tag << (after - FIRST_BITS) & ((1 << TAG_BITS) - 1);
         (rest >> (TAG_BITS - count)) as usize
     }
 
     /// How many calls before `later` the same eight may have ended; `None` if they were others.
-    fn before(self, later: Self) -> Option<u64> {
+    fn calls_before(self, later: Self) -> Option<u64> {
         let distance = later.0.wrapping_sub(self.0) & END;
         let is_like = self.0 & END != 0 && self.0 >> END_BITS == later.0 >> END_BITS;
         (is_like && distance > 0).then_some(distance.into())
@@ -146,26 +146,26 @@ impl Watch {
     }
 
     /// Looks at the latest call of a history. Must be called after each call.
-    pub(crate) fn look(&mut self, history: &History) -> News {
+    pub(crate) fn look_at_call(&mut self, history: &History) -> News {
         let end = history.len();
         let Some(token) = history.get(end - 1) else { return News::Nothing };
-        self.roll(history, token.word());
+        self.roll_hash(history, token.as_word());
         if self.period > 0 && history.get(end - 1 - self.period) == Some(token) {
             self.run += 1;
-            self.remember(history);
-            return self.news();
+            self.remember_call(history);
+            return self.latest_event();
         }
         (self.period, self.run) = (0, 0);
-        if let Some(before) = self.remember(history)
-            && equals(history, end, end - before)
+        if let Some(before) = self.remember_call(history)
+            && equals_period_before(history, end, end - before)
         {
             (self.period, self.run) = (end - before, GRAM);
         }
         News::Nothing
     }
 
-    fn news(&self) -> News {
-        let wanted = self.proof.run(self.period);
+    fn latest_event(&self) -> News {
+        let wanted = self.proof.run_length(self.period);
         // Half of a proof: most runs end long before, and querying the page faults takes longer than the call.
         let likely = (wanted / 2).max(GRAM + 1);
         if self.run == likely {
@@ -179,39 +179,39 @@ impl Watch {
     }
 
     /// Adds a call to the hash, and removes the call that leaves the last eight.
-    fn roll(&mut self, history: &History, word: u64) {
+    fn roll_hash(&mut self, history: &History, word: u64) {
         let spread = |word: u64| word ^ (word >> 29);
         self.hash = self.hash.wrapping_mul(FACTOR).wrapping_add(spread(word));
         self.seen += 1;
         if self.seen > GRAM
             && let Some(old) = history.get(history.len() - 1 - GRAM)
         {
-            self.hash = self.hash.wrapping_sub(spread(old.word()).wrapping_mul(OUTGOING));
+            self.hash = self.hash.wrapping_sub(spread(old.as_word()).wrapping_mul(OUTGOING));
         }
     }
 
     /// Stores where the latest eight calls end, and returns where the same eight probably ended before.
-    fn remember(&mut self, history: &History) -> Option<u64> {
+    fn remember_call(&mut self, history: &History) -> Option<u64> {
         let end = history.len();
         let mixed = (self.hash ^ (self.hash >> 32)).wrapping_mul(FACTOR);
-        if self.seen < GRAM || !self.chooses(mixed) {
+        if self.seen < GRAM || !self.is_sampled(mixed) {
             return None;
         }
-        let is_full = history.known() > 4 * self.places.len() && self.places.len() < 1 << MOST_BITS;
+        let is_full = history.known_calls() > 4 * self.places.len() && self.places.len() < 1 << MOST_BITS;
         if self.places.is_empty() || is_full {
-            self.grow();
+            self.enlarge_table();
         }
         let bits = self.places.len().trailing_zeros();
         #[expect(clippy::cast_possible_truncation, reason = "fewer places than that")]
         let place = (mixed >> (64 - bits)) as usize;
         let new = Place::new(mixed, end);
         let before = std::mem::replace(&mut self.places[place], new);
-        end.checked_sub(before.before(new)?)
+        end.checked_sub(before.calls_before(new)?)
     }
 
     /// Whether the latest eight calls are looked up, by hash bits that determine neither place nor tag.
     #[inline]
-    fn chooses(&mut self, mixed: u64) -> bool {
+    fn is_sampled(&mut self, mixed: u64) -> bool {
         let is_chosen = (mixed >> END_BITS) & 3 == 0;
         self.unchosen = if is_chosen { 0 } else { self.unchosen.saturating_add(1) };
         is_chosen || self.unchosen > PATIENCE
@@ -219,7 +219,7 @@ impl Watch {
 
     /// Enlarges the table and keeps its entries.
     #[cold]
-    fn grow(&mut self) {
+    fn enlarge_table(&mut self) {
         if self.places.is_empty() {
             self.places.resize(1 << FIRST_BITS, Place::default());
             return;
@@ -229,7 +229,7 @@ impl Watch {
         let old = std::mem::take(&mut self.places);
         self.places.resize(old.len() << more, Place::default());
         for (at, place) in old.into_iter().enumerate().filter(|(_, place)| *place != Place::default()) {
-            self.places[at << more | place.bits(before, more)] = place;
+            self.places[at << more | place.hash_bits(before, more)] = place;
         }
     }
 
@@ -241,7 +241,7 @@ impl Watch {
 }
 
 /// Whether the last eight calls equal those a period before.
-fn equals(history: &History, end: u64, period: u64) -> bool {
+fn equals_period_before(history: &History, end: u64, period: u64) -> bool {
     let at = |number: u64| history.get(number);
     end >= period + GRAM
         && (1..=GRAM).all(|back| at(end - back).is_some() && at(end - back) == at(end - back - period))
@@ -256,8 +256,8 @@ mod tests {
     fn found(proof: Proof, sizes: impl IntoIterator<Item = u64>) -> Vec<(u64, u64)> {
         let (mut history, mut watch, mut all) = (History::default(), Watch::new(proof), Vec::new());
         for size in sizes {
-            history.request(Token::request(size, 16).expect("in range"));
-            if let News::Found { period, .. } = watch.look(&history) {
+            history.record_request(Token::from_request(size, 16).expect("in range"));
+            if let News::Found { period, .. } = watch.look_at_call(&history) {
                 all.push((period, history.len()));
             }
         }

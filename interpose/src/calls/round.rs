@@ -42,7 +42,7 @@ impl Round {
     /// The round whose period these calls are; they may begin anywhere in it. `None` if they contain no request.
     #[must_use]
     pub fn of_period(period: &[Token]) -> Option<Self> {
-        let cut = cut(period)?;
+        let cut = best_cut(period)?;
         Self::of_calls(period[cut..].iter().chain(&period[..cut]).copied().collect())
     }
 
@@ -52,7 +52,7 @@ impl Round {
         if !tokens.first()?.is_request() || u32::try_from(tokens.len()).is_err() {
             return None;
         }
-        let requests = requests(&tokens);
+        let requests = collect_requests(&tokens);
         Some(Self { tokens, requests })
     }
 
@@ -71,7 +71,7 @@ impl Round {
     /// Whether calls are one period of this round, from any call on, or an inner loop of it. An inner loop begins
     /// where more is live than between rounds; a part that begins elsewhere is a round by itself.
     #[must_use]
-    pub fn holds(&self, calls: &[Token]) -> bool {
+    pub fn holds_calls(&self, calls: &[Token]) -> bool {
         let Some(first) = calls.first() else { return true };
         let count = self.tokens.len();
         if calls.len() > count {
@@ -82,11 +82,11 @@ impl Round {
             self.tokens[at..].starts_with(head) && self.tokens.starts_with(tail)
         };
         let at = (0..count).filter(|&at| self.tokens[at] == *first).find(is_there);
-        at.is_some_and(|at| calls.len() == count || levels(&self.tokens)[at] > 0)
+        at.is_some_and(|at| calls.len() == count || live_levels(&self.tokens)[at] > 0)
     }
 
     /// The most bytes of transient requests that are live at once.
-    pub(crate) fn load(&self) -> u128 {
+    pub(crate) fn transient_load(&self) -> u128 {
         let transient =
             self.requests.iter().filter_map(|request| Some((request.live?, i128::from(request.size))));
         let mut changes: Vec<(u32, i128)> = transient
@@ -102,7 +102,7 @@ impl Round {
     }
 
     /// The same round with the requests of these indices left to the real allocator.
-    pub(crate) fn without(&self, requests: &[usize]) -> Self {
+    pub(crate) fn without_requests(&self, requests: &[usize]) -> Self {
         let mut less = self.clone();
         requests.iter().for_each(|&request| less.requests[request].live = None);
         less
@@ -113,7 +113,7 @@ impl Round {
     /// # Errors
     ///
     /// If the sizes together do not fit 64 bits.
-    pub(crate) fn instance(&self) -> Result<(Instance, Vec<usize>), InstanceError> {
+    pub(crate) fn placement_problem(&self) -> Result<(Instance, Vec<usize>), InstanceError> {
         let (mut buffers, mut numbers) = (Vec::new(), Vec::new());
         for (number, request) in self.requests.iter().enumerate() {
             let Some(live) = request.live else { continue };
@@ -127,7 +127,7 @@ impl Round {
 }
 
 /// The requests of calls; a request has a live range if it begins and ends within them.
-fn requests(tokens: &[Token]) -> Vec<Request> {
+fn collect_requests(tokens: &[Token]) -> Vec<Request> {
     let mut requests: Vec<Request> = Vec::new();
     let mut begins: Vec<u32> = Vec::new();
     let mut is_moved: Vec<bool> = Vec::new();
@@ -135,7 +135,7 @@ fn requests(tokens: &[Token]) -> Vec<Request> {
         let of = |distance: u64, count: usize| {
             usize::try_from(distance).ok().and_then(|distance| count.checked_sub(distance))
         };
-        match token.call() {
+        match token.as_call() {
             Call::Request { size, align } => {
                 requests.push(Request { token, size, align, live: None });
                 begins.push(at);
@@ -155,8 +155,8 @@ fn requests(tokens: &[Token]) -> Vec<Request> {
 }
 
 /// The request before which the fewest bytes are live; of several such places, the one with the rarest request.
-fn cut(period: &[Token]) -> Option<usize> {
-    let levels = levels(period);
+fn best_cut(period: &[Token]) -> Option<usize> {
+    let levels = live_levels(period);
     let before_requests =
         || levels.iter().zip(period).enumerate().filter(|(_, (_, token))| token.is_request());
     let lowest = before_requests().map(|(_, (level, _))| *level).min()?;
@@ -173,8 +173,8 @@ fn cut(period: &[Token]) -> Option<usize> {
 
 /// Bytes live before each call, relative to the first call; a block from before the period counts with the size of its
 /// counterpart in the period.
-fn levels(period: &[Token]) -> Vec<i128> {
-    let size_of = |token: &Token| match token.call() {
+fn live_levels(period: &[Token]) -> Vec<i128> {
+    let size_of = |token: &Token| match token.as_call() {
         Call::Request { size, .. } => Some(size),
         _ => None,
     };
@@ -184,7 +184,7 @@ fn levels(period: &[Token]) -> Vec<i128> {
     let mut levels = Vec::with_capacity(period.len());
     for token in period {
         levels.push(level);
-        match token.call() {
+        match token.as_call() {
             Call::Request { size, .. } => {
                 level += i128::from(size);
                 made += 1;
@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     fn request(size: u64) -> Token {
-        Token::request(size, 16).expect("in range")
+        Token::from_request(size, 16).expect("in range")
     }
 
     /// a[x b[y c] d]: each is a request with its free.
@@ -212,12 +212,12 @@ mod tests {
         vec![
             request(100),
             request(64),
-            Token::free(1),
+            Token::from_free(1),
             request(200),
-            Token::free(3),
+            Token::from_free(3),
             request(300),
-            Token::free(2),
-            Token::free(1),
+            Token::from_free(2),
+            Token::from_free(1),
         ]
     }
 
@@ -228,7 +228,7 @@ mod tests {
             period.rotate_left(rotation);
             let round = Round::of_period(&period).expect("a round");
             assert_eq!(round.tokens(), nested(), "rotated by {rotation}");
-            assert!(round.holds(&period));
+            assert!(round.holds_calls(&period));
             assert!(round.requests().iter().all(|request| request.live.is_some()));
         }
     }
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn what_lives_across_the_cut_is_not_transient() {
         // The result of a round is freed after the next round's result was requested.
-        let period = [request(64), request(1000), Token::free(2), Token::free(3)];
+        let period = [request(64), request(1000), Token::from_free(2), Token::from_free(3)];
         let round = Round::of_period(&period).expect("a round");
         let live: Vec<bool> = round.requests().iter().map(|request| request.live.is_some()).collect();
         assert_eq!(round.requests().iter().map(|r| r.size).collect::<Vec<_>>(), [64, 1000]);
@@ -245,22 +245,26 @@ mod tests {
 
     #[test]
     fn what_is_resized_is_not_transient() {
-        let calls = vec![request(64), Token::moved(1), request(128), Token::free(2), Token::free(1)];
+        let calls =
+            vec![request(64), Token::from_resize(1), request(128), Token::from_free(2), Token::from_free(1)];
         let round = Round::of_calls(calls).expect("a round");
         assert_eq!(round.requests()[0].live, None);
         assert!(round.requests()[1].live.is_some());
-        assert_eq!(round.load(), 128);
-        let (instance, numbers) = round.instance().expect("small");
+        assert_eq!(round.transient_load(), 128);
+        let (instance, numbers) = round.placement_problem().expect("small");
         assert_eq!((instance.len(), numbers), (1, vec![1]));
     }
 
     #[test]
     fn frees_alone_are_no_round() {
-        assert_eq!(Round::of_period(&[Token::free(1), Token::free(2)]), None);
-        assert_eq!(Round::of_calls(vec![Token::free(1)]), None);
+        assert_eq!(Round::of_period(&[Token::from_free(1), Token::from_free(2)]), None);
+        assert_eq!(Round::of_calls(vec![Token::from_free(1)]), None);
         let round = Round::of_calls(nested()).expect("a round");
-        assert!(round.holds(&nested()[1..4]) && round.holds(&[Token::free(1), request(100), request(64)]));
-        assert!(!round.holds(&[request(64), Token::free(2)]));
-        assert!(!round.holds(&[nested(), nested()].concat()));
+        assert!(
+            round.holds_calls(&nested()[1..4])
+                && round.holds_calls(&[Token::from_free(1), request(100), request(64)])
+        );
+        assert!(!round.holds_calls(&[request(64), Token::from_free(2)]));
+        assert!(!round.holds_calls(&[nested(), nested()].concat()));
     }
 }

@@ -50,7 +50,7 @@ impl Stretches {
     /// Handles a request while `live` blocks are live. `round`: the requests of the longest known round. Whether no
     /// fewer blocks were live for a while.
     #[inline]
-    pub(crate) fn observe(&mut self, live: usize, round: usize) -> bool {
+    pub(crate) fn observe_request(&mut self, live: usize, round: usize) -> bool {
         self.requests += 1;
         if self.requests > WHILE.max(4 * round) {
             self.fewest = [usize::MAX, self.fewest[0]];
@@ -62,7 +62,7 @@ impl Stretches {
 
     /// Begins a stretch at a call between rounds, by its number; returns the begin of the stretch before, if that is
     /// long enough.
-    pub(crate) fn begin(&mut self, at: u64) -> Option<u64> {
+    pub(crate) fn begin_stretch(&mut self, at: u64) -> Option<u64> {
         match self.begin {
             Some(before) if at < before + SHORTEST => None,
             _ => self.begin.replace(at),
@@ -75,7 +75,7 @@ impl Stretches {
     }
 
     /// Counts a stretch; returns how often it occurred, or 0 if it is too long.
-    pub(crate) fn count(&mut self, calls: &[Token]) -> u64 {
+    pub(crate) fn count_stretch(&mut self, calls: &[Token]) -> u64 {
         if calls.len() > LONGEST {
             return 0;
         }
@@ -83,9 +83,9 @@ impl Stretches {
         calls.hash(&mut hasher);
         let digest = hasher.finish();
         while self.is_taken(digest) && self.seen.len() < MOST_PLACES {
-            self.grow();
+            self.double_places();
         }
-        let (known, count) = self.place(digest);
+        let (known, count) = self.place_of(digest);
         if *known != digest {
             (*known, *count) = (digest, 0);
         }
@@ -93,7 +93,7 @@ impl Stretches {
         *count
     }
 
-    fn place(&mut self, digest: u64) -> &mut (u64, u64) {
+    fn place_of(&mut self, digest: u64) -> &mut (u64, u64) {
         #[expect(clippy::cast_possible_truncation, reason = "low bits")]
         let at = digest as usize % self.seen.len();
         &mut self.seen[at]
@@ -102,15 +102,15 @@ impl Stretches {
     /// Whether there is no place for a digest, or it has that of another one.
     fn is_taken(&mut self, digest: u64) -> bool {
         self.seen.is_empty()
-            || !matches!(self.place(digest), (known, count) if *count == 0 || *known == digest)
+            || !matches!(self.place_of(digest), (known, count) if *count == 0 || *known == digest)
     }
 
     /// Doubles the number of places.
     #[cold]
-    fn grow(&mut self) {
+    fn double_places(&mut self) {
         let count = (2 * self.seen.len()).max(FEWEST_PLACES);
         let old = std::mem::replace(&mut self.seen, vec![(0, 0); count]);
-        old.into_iter().filter(|(_, count)| *count > 0).for_each(|one| *self.place(one.0) = one);
+        old.into_iter().filter(|(_, count)| *count > 0).for_each(|one| *self.place_of(one.0) = one);
     }
 }
 
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     fn stretch(size: u64, calls: usize) -> Vec<Token> {
-        (0..calls).map(|_| Token::request(size, 16).expect("in range")).collect()
+        (0..calls).map(|_| Token::from_request(size, 16).expect("in range")).collect()
     }
 
     #[test]
@@ -127,26 +127,26 @@ mod tests {
     fn stretches_are_counted() {
         let mut stretches = Stretches::default();
         let (one, two) = (stretch(1, 20), stretch(2, 20));
-        let counts = [&one, &two, &one, &one].map(|calls| stretches.count(calls));
+        let counts = [&one, &two, &one, &one].map(|calls| stretches.count_stretch(calls));
         assert_eq!(counts, [1, 1, 2, 3]);
-        assert_eq!(stretches.count(&stretch(1, LONGEST + 1)), 0);
+        assert_eq!(stretches.count_stretch(&stretch(1, LONGEST + 1)), 0);
     }
 
     #[test]
     fn what_is_fewest_is_forgotten_after_a_while() {
         let mut stretches = Stretches::default();
-        assert!(stretches.observe(0, 10));
-        assert!(!stretches.observe(5, 10));
-        let again = (0..4 * WHILE).position(|_| stretches.observe(5, 10)).expect("in the end");
+        assert!(stretches.observe_request(0, 10));
+        assert!(!stretches.observe_request(5, 10));
+        let again = (0..4 * WHILE).position(|_| stretches.observe_request(5, 10)).expect("in the end");
         assert!((WHILE..=2 * WHILE).contains(&again), "{again}");
-        assert!(!stretches.observe(6, 10));
+        assert!(!stretches.observe_request(6, 10));
     }
 
     #[test]
     fn a_short_stretch_goes_on() {
         let mut stretches = Stretches::default();
-        assert_eq!([10, 20, 30, 40].map(|at| stretches.begin(at)), [None, None, Some(10), None]);
+        assert_eq!([10, 20, 30, 40].map(|at| stretches.begin_stretch(at)), [None, None, Some(10), None]);
         stretches.drop_begun();
-        assert_eq!(stretches.begin(100), None);
+        assert_eq!(stretches.begin_stretch(100), None);
     }
 }

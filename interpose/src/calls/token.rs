@@ -30,7 +30,7 @@ pub enum Call {
 impl Token {
     /// A request; `None` if its size is 0 or at least 2^48 bytes, or its alignment is no power of two.
     #[must_use]
-    pub const fn request(size: u64, align: u64) -> Option<Self> {
+    pub const fn from_request(size: u64, align: u64) -> Option<Self> {
         if size == 0 || size > SIZE || !align.is_power_of_two() || align > SIZE {
             return None;
         }
@@ -39,19 +39,19 @@ impl Token {
 
     /// A free of the block of the request `distance` requests ago.
     #[must_use]
-    pub const fn free(distance: u64) -> Self {
+    pub const fn from_free(distance: u64) -> Self {
         Self(distance & SIZE)
     }
 
     /// A resize of the block of that request.
     #[must_use]
-    pub const fn moved(distance: u64) -> Self {
+    pub const fn from_resize(distance: u64) -> Self {
         Self(MOVE | (distance & SIZE))
     }
 
     /// The meaning of the token.
     #[must_use]
-    pub const fn call(self) -> Call {
+    pub const fn as_call(self) -> Call {
         let low = self.0 & SIZE;
         if self.is_request() {
             Call::Request { size: low, align: 1 << ((self.0 >> SIZE_BITS) & 0x3f) }
@@ -69,7 +69,7 @@ impl Token {
     }
 
     /// The token as a word.
-    pub(crate) const fn word(self) -> u64 {
+    pub(crate) const fn as_word(self) -> u64 {
         self.0
     }
 }
@@ -81,18 +81,18 @@ mod tests {
     #[test]
     fn a_token_says_what_it_was_made_of() {
         for (size, align) in [(1, 1), (4096, 64), (SIZE, 1 << 21), (5, 1 << 47)] {
-            let token = Token::request(size, align).expect("in range");
-            assert_eq!(token.call(), Call::Request { size, align });
+            let token = Token::from_request(size, align).expect("in range");
+            assert_eq!(token.as_call(), Call::Request { size, align });
         }
-        assert_eq!(Token::free(7).call(), Call::Free(7));
-        assert_eq!(Token::moved(1).call(), Call::Move(1));
-        assert_ne!(Token::free(1), Token::moved(1));
+        assert_eq!(Token::from_free(7).as_call(), Call::Free(7));
+        assert_eq!(Token::from_resize(1).as_call(), Call::Move(1));
+        assert_ne!(Token::from_free(1), Token::from_resize(1));
     }
 
     #[test]
     fn what_no_plan_serves_has_no_token() {
         for (size, align) in [(0, 16), (1 << 48, 16), (64, 0), (64, 48), (64, 1 << 48)] {
-            assert_eq!(Token::request(size, align), None, "{size} {align}");
+            assert_eq!(Token::from_request(size, align), None, "{size} {align}");
         }
     }
 }

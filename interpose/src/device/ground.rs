@@ -25,7 +25,7 @@ pub(super) struct Memory {
     fault: Mutex<Option<DriverError>>,
 }
 
-fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
     what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -35,10 +35,10 @@ impl Memory {
     }
 
     /// Memory of the driver, or `None`; [`take_fault`](Self::take_fault) returns the reason.
-    pub(super) fn take(&self, size: u64) -> Option<Address> {
+    pub(super) fn take_segment(&self, size: u64) -> Option<Address> {
         let size = size.checked_next_multiple_of(ALIGN)?;
-        let at = self.device.malloc(Bytes::new(size)).inspect_err(|error| self.note(error)).ok()?;
-        lock(&self.held).insert(at.get(), size);
+        let at = self.device.malloc(Bytes::new(size)).inspect_err(|error| self.note_fault(error)).ok()?;
+        lock_ignoring_poison(&self.held).insert(at.get(), size);
         self.tally.device_allocations.add(1);
         self.tally.reserved.add(size);
         let reserved = self.tally.reserved.get();
@@ -48,20 +48,20 @@ impl Memory {
 
     /// Gives memory back, after running work is done.
     pub(super) fn give_back(&self, at: Address) {
-        let Some(size) = lock(&self.held).remove(&at.get()) else { return };
+        let Some(size) = lock_ignoring_poison(&self.held).remove(&at.get()) else { return };
         self.tally.device_releases.add(1);
         self.tally.reserved.set(self.tally.reserved.get().saturating_sub(size));
         // If the driver refuses the memory, it stays with the process; nobody waits for the result.
-        let _ = self.device.free(at).inspect_err(|error| self.note(error));
+        let _ = self.device.free(at).inspect_err(|error| self.note_fault(error));
     }
 
-    fn note(&self, error: &DriverError) {
-        *lock(&self.fault) = Some(error.clone());
+    fn note_fault(&self, error: &DriverError) {
+        *lock_ignoring_poison(&self.fault) = Some(error.clone());
     }
 
     /// The reason why a request of this size, in bytes, got no memory.
     pub(super) fn take_fault(&self, size: Bytes) -> DriverError {
-        match lock(&self.fault).take() {
+        match lock_ignoring_poison(&self.fault).take() {
             // The pool requests more bytes from the driver than the program requests from it.
             None | Some(DriverError::OutOfMemory { .. }) => DriverError::OutOfMemory { size },
             Some(other) => other,
@@ -74,7 +74,7 @@ pub(super) struct Segments(pub(super) Arc<Memory>);
 
 impl Backing for Segments {
     fn acquire(&mut self, size: Bytes) -> Result<Address, Refused> {
-        self.0.take(size.get()).ok_or(Refused)
+        self.0.take_segment(size.get()).ok_or(Refused)
     }
 
     fn release(&mut self, base: Address) {
@@ -85,8 +85,8 @@ impl Backing for Segments {
 /// The pool of a device, for requests that no plan serves.
 pub(super) type Pool = Arc<Mutex<PytorchCaching>>;
 
-pub(super) fn locked(pool: &Pool) -> MutexGuard<'_, PytorchCaching> {
-    lock(pool)
+pub(super) fn lock_pool(pool: &Pool) -> MutexGuard<'_, PytorchCaching> {
+    lock_ignoring_poison(pool)
 }
 
 pub(super) struct DeviceGround {
@@ -117,10 +117,10 @@ impl DeviceGround {
 
 impl Ground for DeviceGround {
     fn acquire(&mut self, bytes: u64) -> Option<Segment> {
-        let at = self.memory.take(bytes).or_else(|| {
+        let at = self.memory.take_segment(bytes).or_else(|| {
             // Between rounds the pool needs little of what it holds.
-            locked(&self.pool).release_cached();
-            self.memory.take(bytes)
+            lock_pool(&self.pool).release_cached();
+            self.memory.take_segment(bytes)
         })?;
         let segment = Segment { base: at.get(), len: bytes };
         self.segments.push(segment);
@@ -133,39 +133,39 @@ impl Ground for DeviceGround {
     }
 
     /// Keeps the memory until another request needs it: on a device no pages come back by themselves.
-    fn rest(&mut self, _: Segment) {}
+    fn discard_pages(&mut self, _: Segment) {}
 
-    fn submit(&mut self, round: Round) -> bool {
-        self.job = Job::start(round, self.planning);
+    fn submit_round(&mut self, round: Round) -> bool {
+        self.job = Job::start_planning(round, self.planning);
         self.job.is_some()
     }
 
-    fn collect(&mut self) -> Option<Result<Solved, Unsolved>> {
-        let result = self.job.as_mut()?.collect()?;
+    fn collect_result(&mut self) -> Option<Result<Solved, Unsolved>> {
+        let result = self.job.as_mut()?.collect_result()?;
         self.job = None;
         Some(result)
     }
 
     /// The thread that frees a block holds the device's lock and notifies the machine at once.
-    fn drain(&mut self) -> Option<u64> {
+    fn next_foreign_free(&mut self) -> Option<u64> {
         None
     }
 
-    fn faults(&mut self) -> u64 {
+    fn page_faults(&mut self) -> u64 {
         0
     }
 
     /// Requests to a driver are expensive, however fast they come.
-    fn nanoseconds(&mut self) -> u64 {
+    fn clock_nanoseconds(&mut self) -> u64 {
         self.looks += u64::from(u32::MAX);
         self.looks
     }
 
-    fn adopted(&mut self, tally: &Arc<PlanTally>) {
+    fn receive_tally(&mut self, tally: &Arc<PlanTally>) {
         self.plans.push(Arc::clone(tally));
     }
 
-    fn settled(&mut self) {
-        locked(&self.pool).release_cached();
+    fn settle_rounds(&mut self) {
+        lock_pool(&self.pool).release_cached();
     }
 }

@@ -8,8 +8,8 @@ use planlab_replay::cuda::{DriverError, SharedDevice, StreamHandle};
 use planlab_solvers::online::PytorchCaching;
 use rustc_hash::FxHashMap;
 
-use super::ground::{ALIGN, DeviceGround, Memory, Pool, Segments, locked};
-use crate::machine::{Answer, Config, Machine};
+use super::ground::{ALIGN, DeviceGround, Memory, Pool, Segments, lock_pool};
+use crate::machine::{Config, Machine, RequestAnswer};
 use crate::planning::Planning;
 use crate::tally::{DeviceTally, PlanTally, Tally};
 
@@ -101,7 +101,7 @@ impl Heap {
 
     /// Bytes held of the device.
     #[must_use]
-    pub fn held(&self) -> u64 {
+    pub fn held_bytes(&self) -> u64 {
         self.memory.tally.reserved.get()
     }
 
@@ -129,18 +129,22 @@ impl Heap {
     /// driver's error.
     pub fn alloc(&mut self, size: Bytes, stream: StreamHandle) -> Result<Address, DriverError> {
         let bytes = size.get().checked_next_multiple_of(ALIGN).ok_or(DriverError::OutOfMemory { size })?;
-        let lane = self.lane(stream);
-        let placed = if self.is_capturing(stream) { self.keep(bytes) } else { self.place(lane, bytes) };
+        let lane = self.lane_index(stream);
+        let placed = if self.is_capturing(stream) {
+            self.allocate_for_good(bytes)
+        } else {
+            self.place_block(lane, bytes)
+        };
         let Some((at, source)) = placed else {
             self.memory.tally.out_of_memory.add(1);
             return Err(self.memory.take_fault(size));
         };
-        self.claim(at, Block { lane, source, bytes });
+        self.claim_block(at, Block { lane, source, bytes });
         Ok(at)
     }
 
     /// Records that a block is in use.
-    fn claim(&mut self, at: Address, block: Block) {
+    fn claim_block(&mut self, at: Address, block: Block) {
         let at = at.get();
         let below = self.live.range(..=at).next_back().map_or(0, |(start, block)| start + block.bytes);
         let above = self.live.range(at..).next().map_or(u64::MAX, |(start, _)| *start);
@@ -156,7 +160,7 @@ impl Heap {
         self.memory.device.is_capturing(stream).unwrap_or(true)
     }
 
-    fn lane(&mut self, stream: StreamHandle) -> usize {
+    fn lane_index(&mut self, stream: StreamHandle) -> usize {
         if let Some(&lane) = self.of_stream.get(&stream) {
             return lane;
         }
@@ -170,38 +174,38 @@ impl Heap {
     }
 
     /// Allocates memory that is never handed out again.
-    fn keep(&mut self, bytes: u64) -> Option<(Address, Source)> {
+    fn allocate_for_good(&mut self, bytes: u64) -> Option<(Address, Source)> {
         self.memory.tally.captured.add(1);
-        let at = self.memory.take(bytes).or_else(|| {
-            locked(&self.pool).release_cached();
-            self.memory.take(bytes)
+        let at = self.memory.take_segment(bytes).or_else(|| {
+            lock_pool(&self.pool).release_cached();
+            self.memory.take_segment(bytes)
         })?;
         Some((at, Source::Graph))
     }
 
     /// An address from the plan or the pool.
-    fn place(&mut self, lane: usize, bytes: u64) -> Option<(Address, Source)> {
+    fn place_block(&mut self, lane: usize, bytes: u64) -> Option<(Address, Source)> {
         let least = self.config.machine.least_size;
         let Lane { machine, ground, tally, evictions, .. } = &mut self.lanes[lane];
         let answer = match machine {
-            Some(machine) if bytes >= least => machine.request(bytes, ALIGN, ground),
+            Some(machine) if bytes >= least => machine.handle_request(bytes, ALIGN, ground),
             _ => {
                 tally.requests.add(1);
                 tally.bytes.add(bytes);
                 tally.unplanned.add(1);
-                Answer::Foreign
+                RequestAnswer::Foreign
             }
         };
         let before = *evictions;
         match answer {
-            Answer::Planned(at) => Some((Address::new(at), Source::Plan)),
-            Answer::Foreign => Some((self.pool_place(lane, bytes)?, Source::Pool(false))),
-            Answer::HandThrough(number) => {
+            RequestAnswer::Planned(at) => Some((Address::new(at), Source::Plan)),
+            RequestAnswer::Foreign => Some((self.pool_place(lane, bytes)?, Source::Pool(false))),
+            RequestAnswer::HandThrough(number) => {
                 let at = self.pool_place(lane, bytes)?;
                 let Lane { machine, evictions, .. } = &mut self.lanes[lane];
                 // A new machine does not know this request.
                 let known = machine.as_mut().filter(|_| *evictions == before);
-                let is_known = known.map(|machine| machine.placed(number, at.get())).is_some();
+                let is_known = known.map(|machine| machine.record_placement(number, at.get())).is_some();
                 Some((at, Source::Pool(is_known)))
             }
         }
@@ -210,15 +214,17 @@ impl Heap {
     fn pool_place(&mut self, lane: usize, bytes: u64) -> Option<Address> {
         let stream = Stream::new(u32::try_from(lane).unwrap_or(u32::MAX));
         let size = Bytes::new(bytes);
-        let at = locked(&self.pool).alloc(size, stream);
+        let at = lock_pool(&self.pool).alloc(size, stream);
         // Plans are evicted only after the pool has given back what it can, because an existing plan may be used
         // again.
-        at.or_else(|error| if self.evict() { locked(&self.pool).alloc(size, stream) } else { Err(error) })
-            .ok()
+        at.or_else(|error| {
+            if self.release_idle_plans() { lock_pool(&self.pool).alloc(size, stream) } else { Err(error) }
+        })
+        .ok()
     }
 
     /// Gives back the segments of plans without a block in use; whether there were any. Their streams start over.
-    fn evict(&mut self) -> bool {
+    fn release_idle_plans(&mut self) -> bool {
         let config = self.config.machine;
         let mut is_any = false;
         for lane in &mut self.lanes {
@@ -246,19 +252,19 @@ impl Heap {
         users.push(stream);
         let own = self.lanes[block.lane].stream;
         users.retain(|&user| user != own);
-        if !users.is_empty() && !self.order(own, &users) {
+        if !users.is_empty() && !self.order_streams(own, &users) {
             self.memory.tally.kept.add(1);
             return true;
         }
         let Lane { machine, ground, .. } = &mut self.lanes[block.lane];
         match (block.source, machine) {
-            (Source::Plan, Some(machine)) => drop(machine.free(at.get(), ground)),
+            (Source::Plan, Some(machine)) => drop(machine.free_planned(at.get(), ground)),
             (Source::Pool(is_known), machine) => {
                 if let Some(machine) = machine.as_mut().filter(|_| is_known) {
-                    machine.freed(at.get(), ground);
+                    machine.record_free(at.get(), ground);
                 }
                 // It is live there, as it was here.
-                let _ = locked(&self.pool).free(at);
+                let _ = lock_pool(&self.pool).free(at);
             }
             (Source::Plan, None) | (Source::Graph, _) => {}
         }
@@ -267,7 +273,7 @@ impl Heap {
 
     /// Makes a stream wait for other streams' work on its block. `false` if that is impossible: the block is then
     /// never used again.
-    fn order(&self, own: StreamHandle, users: &[StreamHandle]) -> bool {
+    fn order_streams(&self, own: StreamHandle, users: &[StreamHandle]) -> bool {
         self.memory.tally.ordered.add(1);
         let in_graph = |&stream: &StreamHandle| self.is_capturing(stream);
         let waits = |&user: &StreamHandle| self.memory.device.wait(own, user).is_ok();
@@ -288,13 +294,13 @@ impl Heap {
 
     /// Gives back what no block and no plan uses.
     pub fn release_cached(&mut self) {
-        locked(&self.pool).release_cached();
+        lock_pool(&self.pool).release_cached();
     }
 
     /// Ends a round and begins the next, on all streams.
-    pub fn mark(&mut self) {
+    pub fn mark_round(&mut self) {
         for Lane { machine, ground, .. } in &mut self.lanes {
-            machine.iter_mut().for_each(|machine| machine.mark(ground));
+            machine.iter_mut().for_each(|machine| machine.mark_round(ground));
         }
     }
 }

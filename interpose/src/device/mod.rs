@@ -64,9 +64,9 @@ impl Devices {
         if size == Bytes::ZERO {
             return None;
         }
-        let mut heap = self.heap(device)?;
+        let mut heap = self.lock_heap(device)?;
         let result = heap.alloc(size, stream);
-        let held = heap.held();
+        let held = heap.held_bytes();
         drop(heap);
         if let Err(error) = &result
             && !self.has_said.swap(true, Ordering::Relaxed)
@@ -78,22 +78,22 @@ impl Devices {
 
     /// Frees a block that was last used on a stream; whether it was live.
     pub fn free(&self, at: Address, device: i32, stream: StreamHandle) -> bool {
-        at == Address::NULL || self.heap(device).is_some_and(|mut heap| heap.free(at, stream))
+        at == Address::NULL || self.lock_heap(device).is_some_and(|mut heap| heap.free(at, stream))
     }
 
     /// Records that another stream also uses a block; whether the block is live on some device.
     pub fn record_stream(&self, at: Address, stream: StreamHandle) -> bool {
-        self.heaps().any(|mut heap| heap.record_stream(at, stream))
+        self.opened_heaps().any(|mut heap| heap.record_stream(at, stream))
     }
 
     /// Gives back what no block and no plan uses.
     pub fn release_cached(&self) {
-        self.heaps().for_each(|mut heap| heap.release_cached());
+        self.opened_heaps().for_each(|mut heap| heap.release_cached());
     }
 
     /// Ends a round and begins the next, on all streams.
-    pub fn mark(&self) {
-        self.heaps().for_each(|mut heap| heap.mark());
+    pub fn mark_round(&self) {
+        self.opened_heaps().for_each(|mut heap| heap.mark_round());
     }
 
     /// The open devices that no thread is using just now.
@@ -101,30 +101,33 @@ impl Devices {
         self.slots.iter().filter_map(|slot| slot.get()?.as_ref()?.try_lock().ok())
     }
 
-    fn heaps(&self) -> impl Iterator<Item = MutexGuard<'_, Heap>> {
-        self.slots.iter().filter_map(|slot| slot.get()?.as_ref().map(lock))
+    fn opened_heaps(&self) -> impl Iterator<Item = MutexGuard<'_, Heap>> {
+        self.slots.iter().filter_map(|slot| slot.get()?.as_ref().map(lock_ignoring_poison))
     }
 
-    fn heap(&self, device: i32) -> Option<MutexGuard<'_, Heap>> {
+    fn lock_heap(&self, device: i32) -> Option<MutexGuard<'_, Heap>> {
         let slot = usize::try_from(device).ok().and_then(|device| self.slots.get(device));
         let Some(slot) = slot else {
-            self.refuse(device, &DriverError::Unavailable { reason: "there is no such GPU".to_owned() });
+            self.refuse_device(
+                device,
+                &DriverError::Unavailable { reason: "there is no such GPU".to_owned() },
+            );
             return None;
         };
-        slot.get_or_init(|| self.open(device)).as_ref().map(lock)
+        slot.get_or_init(|| self.open_heap(device)).as_ref().map(lock_ignoring_poison)
     }
 
-    fn open(&self, device: i32) -> Option<Mutex<Heap>> {
+    fn open_heap(&self, device: i32) -> Option<Mutex<Heap>> {
         let opened = (self.open)(device.unsigned_abs());
-        let opened = opened.inspect_err(|error| self.refuse(device, error)).ok()?;
+        let opened = opened.inspect_err(|error| self.refuse_device(device, error)).ok()?;
         Some(Mutex::new(Heap::new(opened, self.config)))
     }
 
-    fn refuse(&self, device: i32, error: &DriverError) {
+    fn refuse_device(&self, device: i32, error: &DriverError) {
         (self.say)(&format!("planlab: no memory of GPU {device}: {error}\n"));
     }
 }
 
-fn lock(heap: &Mutex<Heap>) -> MutexGuard<'_, Heap> {
+fn lock_ignoring_poison(heap: &Mutex<Heap>) -> MutexGuard<'_, Heap> {
     heap.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -253,7 +253,7 @@ fn marks_end_rounds() {
     settings.machine.marks = true;
     let mut rig = Rig::with_config(1 << 30, settings);
     let round = |rig: &mut Rig| {
-        rig.heap.mark();
+        rig.heap.mark_round();
         drop(net(rig, ONE, 1));
     };
     rig.warm_up(round);
@@ -289,7 +289,7 @@ fn what_is_missing_is_said_once() {
     let block = alloc(MIB, 0).expect("room");
     assert!(devices.record_stream(block, TWO) && devices.free(block, 0, ONE));
     devices.release_cached();
-    assert_eq!(devices.idle_heaps().map(|heap| heap.held()).collect::<Vec<_>>(), [0]);
+    assert_eq!(devices.idle_heaps().map(|heap| heap.held_bytes()).collect::<Vec<_>>(), [0]);
     let said = SAID.lock().expect("no panic").join("");
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines.len(), 2, "{said}");
@@ -307,7 +307,7 @@ fn threads_share_devices() {
     let devices = Devices::new(open, config(), say);
     let seeds = AtomicU64::new(1);
     let planned = |heap: &Heap| heap.streams().filter(|(_, tally)| tally.planned.get() > 0).count();
-    let planned_streams = || devices.heaps().map(|heap| planned(&heap)).sum::<usize>();
+    let planned_streams = || devices.opened_heaps().map(|heap| planned(&heap)).sum::<usize>();
     std::thread::scope(|scope| {
         for thread in 0..4_u64 {
             let (devices, streams, seeds, planned_streams) = (&devices, &streams, &seeds, &planned_streams);

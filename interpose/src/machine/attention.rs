@@ -12,7 +12,7 @@ pub(super) const IN_VAIN: u32 = 1 << 14;
 
 impl Machine {
     /// Counts a request without a plan; after many, most calls are not looked at.
-    pub(super) fn tire(&mut self) {
+    pub(super) fn count_unplanned(&mut self) {
         self.fruitless += 1;
         if self.fruitless > AWAKE && !self.has_hope() {
             self.fruitless = 0;
@@ -24,7 +24,7 @@ impl Machine {
     pub(super) fn fall_asleep(&mut self, requests: u32) {
         if !self.has_hope() {
             self.asleep = requests;
-            self.forget();
+            self.forget_history();
         }
     }
 
@@ -35,24 +35,24 @@ impl Machine {
 
     /// Whether to look at this request.
     #[inline]
-    pub(super) fn watches(&mut self, ground: &mut impl Ground) -> bool {
+    pub(super) fn watches_request(&mut self, ground: &mut impl Ground) -> bool {
         if self.asleep > 0 {
             self.asleep -= 1;
             if self.asleep == 0 {
-                self.forget();
+                self.forget_history();
             }
             return false;
         }
         let may_sleep = !self.has_hope();
-        match self.pace.request(may_sleep, || ground.nanoseconds()) {
+        match self.pace.handle_request(may_sleep, || ground.clock_nanoseconds()) {
             Look::Watch => true,
             Look::Anew => {
-                self.forget();
+                self.forget_history();
                 true
             }
             Look::Away => {
-                if self.history.known() > 0 {
-                    self.forget();
+                if self.history.known_calls() > 0 {
+                    self.forget_history();
                 }
                 false
             }
@@ -65,7 +65,7 @@ impl Machine {
 
     /// Forgets what was seen so far, because the next calls are missed, and frees its memory.
     #[cold]
-    fn forget(&mut self) {
+    fn forget_history(&mut self) {
         self.history.clear();
         self.watch = Watch::new(self.config.proof);
         self.stretches = Stretches::default();

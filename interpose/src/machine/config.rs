@@ -16,7 +16,7 @@ pub struct Config {
     pub least_load: Bytes,
     /// The most plans that a thread keeps. Default: 16.
     pub most_plans: usize,
-    /// Whether rounds go from one [`mark`](super::Machine::mark) to the next. Default: no, they are found.
+    /// Whether rounds go from one [`mark_round`](super::Machine::mark_round) to the next. Default: no, they are found.
     pub marks: bool,
 }
 

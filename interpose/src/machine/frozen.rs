@@ -14,23 +14,23 @@ const UNKNOWN: u64 = u64::MAX - 1;
 impl Machine {
     /// The planned address of a request, or `None`.
     pub fn request_frozen(&mut self, size: u64, align: u64, ground: &mut impl Ground) -> Option<u64> {
-        let token = Token::request(size, align)?;
-        if self.shelf.holder().is_none_or(|course| course.is_over()) {
+        let token = Token::from_request(size, align)?;
+        if self.shelf.segment_holder().is_none_or(|course| course.is_over()) {
             self.follows = false;
         }
-        while let Some(address) = ground.drain() {
+        while let Some(address) = ground.next_foreign_free() {
             self.free_frozen(address, ground);
         }
         if !self.follows {
-            if self.shelf.live() > 0 {
+            if self.shelf.live_blocks() > 0 {
                 return None;
             }
-            let chosen = self.shelf.candidate(token, |_| true)?;
-            self.shelf.begin(chosen);
+            let chosen = self.shelf.find_candidate(token, |_| true)?;
+            self.shelf.begin_course(chosen);
             (self.follows, self.between) = (true, 0);
         }
         self.claim_pages(ground);
-        match self.shelf.holder()?.step(token, size, UNKNOWN) {
+        match self.shelf.segment_holder()?.handle_request(token, size, UNKNOWN) {
             Step::Here(address) => {
                 self.between = 0;
                 Some(address)
@@ -47,7 +47,7 @@ impl Machine {
     /// Frees a planned block.
     #[cold]
     pub fn free_frozen(&mut self, address: u64, ground: &mut impl Ground) {
-        self.shelf.free(address, ground);
+        self.shelf.free_block(address, ground);
         self.unclaim_pages(ground);
     }
 }

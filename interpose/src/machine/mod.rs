@@ -22,7 +22,7 @@ mod state;
 mod tests;
 
 pub use config::Config;
-pub use serving::Answer;
+pub use serving::RequestAnswer;
 pub use state::Machine;
 
 pub use crate::plans::{Ground, Pages};

@@ -13,7 +13,7 @@ impl Machine {
     #[inline]
     pub(super) fn claim_pages(&mut self, ground: &mut impl Ground) {
         if !std::mem::replace(&mut self.is_claimed, true)
-            && self.shelf.segment().is_some_and(|segment| ground.claim(segment))
+            && self.shelf.segment().is_some_and(|segment| ground.claim_segment(segment))
         {
             self.shelf.begin_on_fresh_pages();
         }
@@ -23,43 +23,43 @@ impl Machine {
     #[inline]
     pub(super) fn unclaim_pages(&mut self, ground: &mut impl Ground) {
         if self.is_claimed
-            && self.shelf.live() == 0
+            && self.shelf.live_blocks() == 0
             && let Some(segment) = self.shelf.segment()
         {
             self.is_claimed = false;
-            ground.unclaim(segment);
+            ground.unclaim_segment(segment);
         }
     }
 
     /// Ends a round that went as planned.
-    pub(super) fn complete(&mut self) {
+    pub(super) fn complete_round(&mut self) {
         self.follows = false;
         self.after_round = MOST_BETWEEN + 1;
         self.steady += 1;
         self.stretches.drop_begun();
         self.tally.rounds.add(1);
-        if let Some(course) = self.shelf.holder() {
+        if let Some(course) = self.shelf.segment_holder() {
             course.tally.rounds.add(1);
             course.score = (course.score + 1).min(100);
             course.rounds_on_pages += 1;
-            let (calls, rounds, height) = (course.calls(), course.rounds_on_pages, course.height());
+            let (calls, rounds, height) = (course.call_count(), course.rounds_on_pages, course.height());
             // Looked at after 1, 2, 4, 8, ... rounds.
             self.is_inspection_due = rounds.is_power_of_two() && height >= LEAST_INSPECTED;
             // Dropped, so that the history of a steady sequence does not grow.
             if self.watch.is_settled(calls) {
-                self.history.rewind(calls);
+                self.history.drop_latest(calls);
             }
         }
     }
 
     /// Ends a round that left its plan.
-    pub(super) fn depart(&mut self) {
+    pub(super) fn leave_round(&mut self) {
         self.follows = false;
         self.tally.departures.add(1);
-        if let Some(course) = self.shelf.holder() {
+        if let Some(course) = self.shelf.segment_holder() {
             course.tally.departures.add(1);
             course.score = (course.score - 2).max(-100);
-            self.astray = course.left();
+            self.astray = course.requests_left();
         }
     }
 }

@@ -8,10 +8,10 @@ use crate::tally::{Count, Tally};
 
 /// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum RequestAnswer {
     /// A plan serves the request at this address.
     Planned(u64),
-    /// The real allocator must serve the request; then call [`Machine::placed`] with this number and the address.
+    /// The real allocator must serve the request; then call [`Machine::record_placement`] with this number and the address.
     HandThrough(u64),
     /// The real allocator must serve the request.
     Foreign,
@@ -27,83 +27,83 @@ const REST: u64 = 8;
 
 impl Machine {
     /// Handles a request for a block.
-    pub fn request(&mut self, size: u64, align: u64, ground: &mut impl Ground) -> Answer {
+    pub fn handle_request(&mut self, size: u64, align: u64, ground: &mut impl Ground) -> RequestAnswer {
         self.tally.requests.add(1);
         self.tally.bytes.add(size);
-        if !self.watches(ground) {
+        if !self.watches_request(ground) {
             self.tally.unplanned.add(1);
-            return Answer::Foreign;
+            return RequestAnswer::Foreign;
         }
-        let Some(token) = Token::request(size, align) else {
+        let Some(token) = Token::from_request(size, align) else {
             self.tally.unplanned.add(1);
-            return Answer::Foreign;
+            return RequestAnswer::Foreign;
         };
         if self.pending.is_some() || self.found.is_some() {
-            self.attend(ground);
+            self.attend_planning(ground);
         }
-        if self.follows && self.shelf.holder().is_some_and(|course| course.is_over()) {
-            self.complete();
+        if self.follows && self.shelf.segment_holder().is_some_and(|course| course.is_over()) {
+            self.complete_round();
         }
-        if !self.follows && self.shelf.live() > 0 {
-            self.drain(ground);
+        if !self.follows && self.shelf.live_blocks() > 0 {
+            self.handle_foreign_frees(ground);
         }
-        let is_next = self.follows && self.shelf.holder().is_some_and(|course| course.expects(token));
+        let is_next = self.follows && self.shelf.segment_holder().is_some_and(|course| course.is_next(token));
         if !is_next && self.familiar.is_odd(token) {
             self.tally.unplanned.add(1);
             self.pass_over(size, ground);
-            return Answer::Foreign;
+            return RequestAnswer::Foreign;
         }
         self.look_between(ground);
-        let number = self.history.request(token);
-        let address = self.serve(token, size, number, ground);
-        self.look(ground);
+        let number = self.history.record_request(token);
+        let address = self.serve_planned(token, size, number, ground);
+        self.look_at_call(ground);
         match address {
             Some(address) => {
                 self.tally.planned.add(1);
                 self.tally.planned_bytes.add(size);
-                Answer::Planned(address)
+                RequestAnswer::Planned(address)
             }
             None => {
                 self.pass_over(size, ground);
-                Answer::HandThrough(number)
+                RequestAnswer::HandThrough(number)
             }
         }
     }
 
     /// Records that a block of the real allocator is about to be freed.
-    pub fn freed(&mut self, address: u64, ground: &mut impl Ground) {
-        if !self.is_asleep() && self.history.freed(address) {
-            self.look(ground);
+    pub fn record_free(&mut self, address: u64, ground: &mut impl Ground) {
+        if !self.is_asleep() && self.history.record_free(address) {
+            self.look_at_call(ground);
         }
     }
 
     /// Records that the real allocator is about to resize a block. Returns the number of its request, for
-    /// [`placed`](Self::placed), if known.
-    pub fn moves(&mut self, address: u64, ground: &mut impl Ground) -> Option<u64> {
+    /// [`record_placement`](Self::record_placement), if known.
+    pub fn record_resize(&mut self, address: u64, ground: &mut impl Ground) -> Option<u64> {
         if self.is_asleep() {
             return None;
         }
-        let number = self.history.moves(address)?;
-        self.look(ground);
+        let number = self.history.record_resize(address)?;
+        self.look_at_call(ground);
         Some(number)
     }
 
     /// Frees a planned block; whether one was live there.
-    pub fn free(&mut self, address: u64, ground: &mut impl Ground) -> bool {
-        let Some(number) = self.shelf.free(address, ground) else {
+    pub fn free_planned(&mut self, address: u64, ground: &mut impl Ground) -> bool {
+        let Some(number) = self.shelf.free_block(address, ground) else {
             self.tally.wrong_frees.add(1);
             return false;
         };
         self.history.freed_number(number);
-        self.look(ground);
+        self.look_at_call(ground);
         self.unclaim_pages(ground);
         true
     }
 
     /// Prepares for another thread to continue with these plans: the old thread's calls do not predict the new one's.
-    pub fn rest(&mut self) {
-        if self.follows && self.shelf.holder().is_some_and(|course| !course.is_over()) {
-            self.depart();
+    pub fn prepare_for_next_thread(&mut self) {
+        if self.follows && self.shelf.segment_holder().is_some_and(|course| !course.is_over()) {
+            self.leave_round();
         }
         self.history.clear();
         self.watch = Watch::new(self.config.proof);
@@ -112,13 +112,19 @@ impl Machine {
     }
 
     /// The planned address of a request, or `None`, which is counted with its reason.
-    fn serve(&mut self, token: Token, size: u64, number: u64, ground: &mut impl Ground) -> Option<u64> {
+    fn serve_planned(
+        &mut self,
+        token: Token,
+        size: u64,
+        number: u64,
+        ground: &mut impl Ground,
+    ) -> Option<u64> {
         if !self.follows {
-            return self.begin(token, size, number, ground);
+            return self.begin_round(token, size, number, ground);
         }
         self.claim_pages(ground);
-        let course = self.shelf.holder()?;
-        let step = match course.step(token, size, number) {
+        let course = self.shelf.segment_holder()?;
+        let step = match course.handle_request(token, size, number) {
             Step::InUse => self.step_after_draining(token, size, number, ground),
             step => step,
         };
@@ -127,53 +133,60 @@ impl Machine {
                 self.between = 0;
                 Some(address)
             }
-            Step::Outliving => self.miss(|tally| &tally.outliving),
-            Step::Other => self.other(token, size, number, ground),
+            Step::Outliving => self.count_miss(|tally| &tally.outliving),
+            Step::Other => self.handle_unexpected(token, size, number, ground),
             Step::InUse => {
-                self.depart();
-                self.miss(|tally| &tally.other_order)
+                self.leave_round();
+                self.count_miss(|tally| &tally.other_order)
             }
         }
     }
 
     /// Handles a request that is not the plan's next: the first of another round, one in between (a log line, say), or
     /// a departure from the plan.
-    fn other(&mut self, token: Token, size: u64, number: u64, ground: &mut impl Ground) -> Option<u64> {
-        if self.shelf.live() == 0 && self.candidate(token).is_some() {
-            self.depart();
-            return self.begin(token, size, number, ground);
+    fn handle_unexpected(
+        &mut self,
+        token: Token,
+        size: u64,
+        number: u64,
+        ground: &mut impl Ground,
+    ) -> Option<u64> {
+        if self.shelf.live_blocks() == 0 && self.find_candidate(token).is_some() {
+            self.leave_round();
+            return self.begin_round(token, size, number, ground);
         }
         self.between += 1;
         if self.between > MOST_BETWEEN {
-            self.depart();
+            self.leave_round();
         }
-        self.miss(|tally| &tally.other_size)
+        self.count_miss(|tally| &tally.other_size)
     }
 
     /// Records that the real allocator serves a request.
     fn pass_over(&mut self, size: u64, ground: &mut impl Ground) {
         self.unclaim_pages(ground);
         if !self.follows {
-            self.stray(size, ground);
-            self.tire();
+            self.record_stray(size, ground);
+            self.count_unplanned();
         }
     }
 
     /// Records that the real allocator serves a request outside of planned rounds. After many rounds' worth of these,
     /// the plans' memory goes back.
-    fn stray(&mut self, size: u64, ground: &mut impl Ground) {
+    fn record_stray(&mut self, size: u64, ground: &mut impl Ground) {
         self.astray_bytes = self.astray_bytes.saturating_add(size);
-        let Some(round) = self.shelf.holder().map(|course| course.bytes()) else { return };
+        let Some(round) = self.shelf.segment_holder().map(|course| course.requested_bytes()) else { return };
         if self.astray_bytes > round {
             (self.is_warm, self.steady) = (true, 0);
         }
-        if self.astray_bytes > REST.saturating_mul(round) && !self.is_resting && self.shelf.live() == 0 {
+        if self.astray_bytes > REST.saturating_mul(round) && !self.is_resting && self.shelf.live_blocks() == 0
+        {
             self.is_resting = true;
             self.shelf.give_back(ground);
         }
     }
 
-    fn miss(&self, reason: impl Fn(&Tally) -> &Count) -> Option<u64> {
+    fn count_miss(&self, reason: impl Fn(&Tally) -> &Count) -> Option<u64> {
         reason(&self.tally).add(1);
         None
     }
@@ -186,33 +199,33 @@ impl Machine {
         number: u64,
         ground: &mut impl Ground,
     ) -> Step {
-        self.drain(ground);
+        self.handle_foreign_frees(ground);
         // If nothing was left in use, the pages are no longer claimed.
         self.claim_pages(ground);
-        self.shelf.holder().map_or(Step::Other, |course| course.step(token, size, number))
+        self.shelf.segment_holder().map_or(Step::Other, |course| course.handle_request(token, size, number))
     }
 
     /// Handles the frees of other threads.
-    fn drain(&mut self, ground: &mut impl Ground) {
-        while let Some(address) = ground.drain() {
+    fn handle_foreign_frees(&mut self, ground: &mut impl Ground) {
+        while let Some(address) = ground.next_foreign_free() {
             self.tally.foreign_frees.add(1);
-            self.free(address, ground);
+            self.free_planned(address, ground);
         }
     }
 
     /// Begins a round with this request, if there is a plan for it and nothing is in use.
-    fn begin(&mut self, token: Token, size: u64, number: u64, ground: &mut impl Ground) -> Option<u64> {
-        if self.is_inspection_due && self.shelf.live() == 0 {
+    fn begin_round(&mut self, token: Token, size: u64, number: u64, ground: &mut impl Ground) -> Option<u64> {
+        if self.is_inspection_due && self.shelf.live_blocks() == 0 {
             self.inspect_pages(ground);
         }
-        let Some(chosen) = self.candidate(token) else {
+        let Some(chosen) = self.find_candidate(token) else {
             let is_astray = self.astray > 0;
             self.astray = self.astray.saturating_sub(1);
-            return self.miss(|tally| if is_astray { &tally.departed } else { &tally.unplanned });
+            return self.count_miss(|tally| if is_astray { &tally.departed } else { &tally.unplanned });
         };
-        if self.shelf.live() > 0 {
+        if self.shelf.live_blocks() > 0 {
             self.be_late(ground);
-            return self.miss(|tally| &tally.late);
+            return self.count_miss(|tally| &tally.late);
         }
         self.late = 0;
         // At once if a plan needs far more than those before. Otherwise once the rounds are steady, because if they
@@ -223,29 +236,29 @@ impl Machine {
         if self.is_warm && (is_first || self.steady >= STEADY) {
             self.is_warm = false;
             self.settled_height = self.settled_height.max(height);
-            ground.settled();
+            ground.settle_rounds();
         }
         (self.follows, self.astray, self.between, self.after_round) = (true, 0, 0, 0);
         (self.astray_bytes, self.is_resting) = (0, false);
         self.claim_pages(ground);
-        match self.shelf.begin(chosen).step(token, size, number) {
+        match self.shelf.begin_course(chosen).handle_request(token, size, number) {
             Step::Here(address) => Some(address),
-            _ => self.miss(|tally| &tally.outliving),
+            _ => self.count_miss(|tally| &tally.outliving),
         }
     }
 
     /// The plan whose round this request begins. The first request of a round may also occur in its middle. So without
     /// marks one of these must hold: the plan's last round has just ended, only blocks that outlive rounds are live,
     /// or the calls before are those that end a round.
-    fn candidate(&mut self, token: Token) -> Option<usize> {
+    fn find_candidate(&mut self, token: Token) -> Option<usize> {
         if self.config.marks {
             let is_first = std::mem::take(&mut self.is_marked);
-            return self.shelf.candidate(token, |_| is_first);
+            return self.shelf.find_candidate(token, |_| is_first);
         }
         let (history, is_between) = (&self.history, self.is_between);
         let after_round = self.after_round > 0;
         self.after_round = self.after_round.saturating_sub(1);
-        self.shelf.candidate(token, |course| {
+        self.shelf.find_candidate(token, |course| {
             is_between || after_round && course.is_over() || course.goes_on_from(history)
         })
     }
@@ -254,12 +267,12 @@ impl Machine {
     /// leaves them to the real allocator. Otherwise they may still be freed; if they are not, the plans move on.
     fn be_late(&mut self, ground: &mut impl Ground) {
         self.late += 1;
-        if let Some(course) = self.shelf.holder().filter(|course| course.is_over()) {
+        if let Some(course) = self.shelf.segment_holder().filter(|course| course.is_over()) {
             let in_use = course.in_use();
-            self.exclude(&in_use, ground);
+            self.exclude_requests(&in_use, ground);
         } else if self.late >= MOST_LATE {
             self.late = 0;
-            self.shelf.leave(ground);
+            self.shelf.leave_segment(ground);
         }
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Pending {
 
 /// A proved period: where it ends, its number of calls, and its page faults in thousandths.
 #[derive(Clone, Copy)]
-pub(super) struct Found {
+pub(super) struct FoundPeriod {
     pub(super) end: u64,
     pub(super) period: u64,
     pub(super) faults_milli: u64,
@@ -44,7 +44,7 @@ pub struct Machine {
     /// The remaining requests of the round that departed from its plan.
     pub(super) astray: usize,
     pub(super) pending: Option<Pending>,
-    pub(super) found: Option<Found>,
+    pub(super) found: Option<FoundPeriod>,
     pub(super) refused: Vec<Round>,
     /// Page faults when a period became likely.
     pub(super) faults_when_likely: u64,
@@ -114,8 +114,8 @@ impl Machine {
     }
 
     /// Records the address at which the real allocator served the request with this number.
-    pub fn placed(&mut self, number: u64, address: u64) {
-        self.history.placed(number, address);
+    pub fn record_placement(&mut self, number: u64, address: u64) {
+        self.history.record_placement(number, address);
     }
 
     /// Gives back the plans' memory, unless a block lies in it, because no thread uses these plans for now.

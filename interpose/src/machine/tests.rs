@@ -9,7 +9,7 @@ use std::time::Duration;
 use planlab_dsa::Bytes;
 use proptest::prelude::*;
 
-use super::{Answer, Config, Ground, Machine, Pages};
+use super::{Config, Ground, Machine, Pages, RequestAnswer};
 use crate::calls::{Proof, Round};
 use crate::planning::{Solved, Unsolved, solve};
 use crate::plans::Segment;
@@ -51,30 +51,30 @@ impl Ground for Sim {
         self.segments.remove(at);
     }
 
-    fn rest(&mut self, segment: Segment) {
+    fn discard_pages(&mut self, segment: Segment) {
         assert!(self.segments.contains(&segment));
         self.rested += 1;
     }
 
-    fn claim(&mut self, segment: Segment) -> bool {
+    fn claim_segment(&mut self, segment: Segment) -> bool {
         assert!(self.segments.contains(&segment));
         self.is_claimed = true;
         std::mem::take(&mut self.is_given_back)
     }
 
-    fn unclaim(&mut self, segment: Segment) {
+    fn unclaim_segment(&mut self, segment: Segment) {
         assert!(self.segments.contains(&segment) && self.is_claimed);
         self.is_claimed = false;
     }
 
-    fn pages(&mut self, segment: Segment, bytes: u64) -> Option<Pages> {
+    fn resident_pages(&mut self, segment: Segment, bytes: u64) -> Option<Pages> {
         assert!(self.segments.contains(&segment) && bytes <= segment.len);
         let count = usize::try_from(bytes.div_ceil(PAGE)).expect("small");
         let page = |at: usize| u8::from(at.is_multiple_of(self.sparsity));
         (self.sparsity > 0).then(|| Pages::new((0..count).map(page).collect()))
     }
 
-    fn submit(&mut self, round: Round) -> bool {
+    fn submit_round(&mut self, round: Round) -> bool {
         assert!(self.solved.is_none(), "one at a time");
         // Miri is a thousand times slower.
         let patience = if cfg!(miri) { Duration::from_secs(60) } else { Duration::from_millis(50) };
@@ -82,29 +82,29 @@ impl Ground for Sim {
         true
     }
 
-    fn collect(&mut self) -> Option<Result<Solved, Unsolved>> {
+    fn collect_result(&mut self) -> Option<Result<Solved, Unsolved>> {
         self.solved.take()
     }
 
-    fn drain(&mut self) -> Option<u64> {
+    fn next_foreign_free(&mut self) -> Option<u64> {
         self.foreign.pop()
     }
 
-    fn faults(&mut self) -> u64 {
+    fn page_faults(&mut self) -> u64 {
         0
     }
 
     /// Each look at the clock is far from the last.
-    fn nanoseconds(&mut self) -> u64 {
+    fn clock_nanoseconds(&mut self) -> u64 {
         self.clock += self.pace;
         self.clock
     }
 
-    fn adopted(&mut self, tally: &Arc<PlanTally>) {
+    fn receive_tally(&mut self, tally: &Arc<PlanTally>) {
         self.adopted.push(Arc::clone(tally));
     }
 
-    fn settled(&mut self) {
+    fn settle_rounds(&mut self) {
         self.settled += 1;
     }
 }
@@ -135,10 +135,11 @@ impl Rig {
 
     fn alloc(&mut self, thread: usize, size: u64, align: u64) -> Block {
         let (machine, sim, _) = &mut self.threads[thread];
-        let (address, planned_by) = match machine.request(size, align, sim) {
-            Answer::Planned(address) => {
-                let is_inside =
-                    |segment: &Segment| segment.contains(address) && segment.contains(address + size - 1);
+        let (address, planned_by) = match machine.handle_request(size, align, sim) {
+            RequestAnswer::Planned(address) => {
+                let is_inside = |segment: &Segment| {
+                    segment.contains_address(address) && segment.contains_address(address + size - 1)
+                };
                 assert!(sim.segments.iter().any(is_inside), "outside of all segments");
                 assert!(sim.is_claimed, "the pages may be given back");
                 (address, Some(thread))
@@ -146,8 +147,8 @@ impl Rig {
             answer => {
                 let address = self.next.next_multiple_of(align);
                 self.next = address + size;
-                if let Answer::HandThrough(number) = answer {
-                    machine.placed(number, address);
+                if let RequestAnswer::HandThrough(number) = answer {
+                    machine.record_placement(number, address);
                 }
                 (address, None)
             }
@@ -166,11 +167,11 @@ impl Rig {
             Some(owner) if owner != thread => self.threads[owner].1.foreign.push(block.address),
             Some(_) => {
                 let (machine, sim, _) = &mut self.threads[thread];
-                assert!(machine.free(block.address, sim));
+                assert!(machine.free_planned(block.address, sim));
             }
             None => {
                 let (machine, sim, _) = &mut self.threads[thread];
-                machine.freed(block.address, sim);
+                machine.record_free(block.address, sim);
             }
         }
     }
@@ -364,8 +365,8 @@ fn a_resized_block_is_left_to_the_real_allocator() {
         let growing = rig.alloc(0, 5000, 16);
         assert_eq!(growing.planned_by, None);
         let (machine, sim, _) = &mut rig.threads[0];
-        let number = machine.moves(growing.address, sim).expect("known");
-        machine.placed(number, growing.address);
+        let number = machine.record_resize(growing.address, sim).expect("known");
+        machine.record_placement(number, growing.address);
         net(rig, 0, 30, 1);
         rig.free(0, growing);
     };
@@ -390,7 +391,7 @@ fn marks_say_where_a_round_begins() {
     let mut rig = Rig::new(1, Config { marks: true, ..config() });
     let round = |rig: &mut Rig, scale: u64| {
         let (machine, sim, _) = &mut rig.threads[0];
-        machine.mark(sim);
+        machine.mark_round(sim);
         net(rig, 0, 3, scale);
     };
     // Equal rounds never follow each other.
@@ -529,9 +530,9 @@ proptest! {
                     Deed::Drop(_) => {}
                     Deed::Mark => {
                         let (machine, sim, _) = &mut rig.threads[thread];
-                        machine.mark(sim);
+                        machine.mark_round(sim);
                     }
-                    Deed::Rest => rig.threads[thread].0.rest(),
+                    Deed::Rest => rig.threads[thread].0.prepare_for_next_thread(),
                 }
             }
         }
@@ -550,9 +551,9 @@ proptest! {
 fn what_is_kept_of_a_steady_sequence_does_not_grow() {
     let mut rig = Rig::new(1, config());
     (0..200).for_each(|_| net(&mut rig, 0, 20, 1));
-    let known = rig.threads[0].0.history.known();
+    let known = rig.threads[0].0.history.known_calls();
     (0..200).for_each(|_| net(&mut rig, 0, 20, 1));
-    assert_eq!(rig.threads[0].0.history.known(), known);
+    assert_eq!(rig.threads[0].0.history.known_calls(), known);
     (0..4).for_each(|_| net(&mut rig, 0, 25, 1));
     assert_eq!(rig.count(0, |rig| net(rig, 0, 25, 1)), (51, 0), "another round is found as before");
 }

@@ -13,7 +13,9 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-use planlab_dsa::letter::{BOUND, HEAD, MAGIC, PLANNED, ROUND, STATE, TOOK, WAITS, WORDS_A_BUFFER, size};
+use planlab_dsa::letter::{
+    BOUND, HEAD, MAGIC, PLANNED, ROUND, STATE, TOOK, WAITS, WORDS_A_BUFFER, letter_size,
+};
 use planlab_dsa::{Bytes, Instance, Offset, Plan};
 
 use crate::signals::Undisturbed;
@@ -32,7 +34,7 @@ pub(super) fn is_answered() -> bool {
 }
 
 /// The launcher's plan.
-pub(super) struct Answer {
+pub(super) struct LetterAnswer {
     pub(super) plan: Plan,
     pub(super) bound: Bytes,
     pub(super) took: Duration,
@@ -52,22 +54,22 @@ unsafe impl Send for Letter {}
 
 impl Letter {
     /// Sends a problem; `None` if no launcher waits in this folder, or the process may not write there.
-    pub(super) fn send(folder: &Path, instance: &Instance, patience: Duration) -> Option<Self> {
+    pub(super) fn send_problem(folder: &Path, instance: &Instance, patience: Duration) -> Option<Self> {
         // `write` may be a cancellation point.
         let _undisturbed = Undisturbed::new();
         if !is_alive(folder) {
             return None;
         }
-        let words = compose(instance, patience);
+        let words = compose_letter(instance, patience);
         let buffers = instance.buffers().len();
-        let all = size(buffers);
+        let all = letter_size(buffers);
         if all as u64 > most_file_size() {
             return None;
         }
-        let name = format!("{}-{:x}", std::process::id(), nanoseconds());
+        let name = format!("{}-{:x}", std::process::id(), wall_nanoseconds());
         let draft = folder.join(format!("draft-{name}"));
-        let posted = write(&draft, &words, all).and_then(|file| {
-            let words = map(&file, all)?;
+        let posted = write_letter(&draft, &words, all).and_then(|file| {
+            let words = map_file(&file, all)?;
             let letter = Self { words, buffers, looks: 0, until: SystemTime::now() + patience + DELAY };
             fs::rename(&draft, folder.join(format!("{ROUND}{name}")))?;
             Ok(letter)
@@ -79,7 +81,7 @@ impl Letter {
         posted.ok()
     }
 
-    fn word(&self, at: usize) -> u64 {
+    fn word_at(&self, at: usize) -> u64 {
         // SAFETY: callers stay within the mapping; the launcher has written what they read.
         unsafe { &*self.words.add(at) }.load(Ordering::Acquire)
     }
@@ -89,28 +91,28 @@ impl Letter {
     pub(super) fn is_awaited(&mut self) -> bool {
         self.looks += 1;
         let is_due = self.looks.is_multiple_of(STRIDE) && SystemTime::now() > self.until;
-        self.word(STATE) == WAITS && !is_due
+        self.word_at(STATE) == WAITS && !is_due
     }
 
     /// Returns the launcher's answer, which may have no plan; `None` if no answer came.
-    pub(super) fn answer(&self) -> Option<Option<Answer>> {
-        match self.word(STATE) {
+    pub(super) fn read_answer(&self) -> Option<Option<LetterAnswer>> {
+        match self.word_at(STATE) {
             WAITS => {
                 IS_LOST.store(true, Ordering::Relaxed);
                 None
             }
-            PLANNED => Some(Some(self.plan())),
+            PLANNED => Some(Some(self.read_plan())),
             _ => Some(None),
         }
     }
 
-    fn plan(&self) -> Answer {
+    fn read_plan(&self) -> LetterAnswer {
         let first = HEAD + WORDS_A_BUFFER * self.buffers;
-        let offsets = (first..first + self.buffers).map(|at| Offset::new(self.word(at))).collect();
-        Answer {
+        let offsets = (first..first + self.buffers).map(|at| Offset::new(self.word_at(at))).collect();
+        LetterAnswer {
             plan: Plan { offsets, in_place: Vec::new() },
-            bound: Bytes::new(self.word(BOUND)),
-            took: Duration::from_nanos(self.word(TOOK)),
+            bound: Bytes::new(self.word_at(BOUND)),
+            took: Duration::from_nanos(self.word_at(TOOK)),
         }
     }
 }
@@ -118,11 +120,11 @@ impl Letter {
 impl Drop for Letter {
     fn drop(&mut self) {
         // SAFETY: it is the whole mapping that `map` made, and nobody uses it from here on.
-        unsafe { libc::munmap(self.words.cast_mut().cast(), size(self.buffers)) };
+        unsafe { libc::munmap(self.words.cast_mut().cast(), letter_size(self.buffers)) };
     }
 }
 
-fn compose(instance: &Instance, patience: Duration) -> Vec<u8> {
+fn compose_letter(instance: &Instance, patience: Duration) -> Vec<u8> {
     let patience = u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX);
     let head = [MAGIC, WAITS, patience, instance.buffers().len() as u64, 0, 0];
     let buffers = instance.buffers().iter().flat_map(|buffer| {
@@ -138,7 +140,7 @@ fn is_alive(folder: &Path) -> bool {
     lock.is_ok_and(|lock| lock.try_lock_shared().is_err())
 }
 
-fn nanoseconds() -> u128 {
+fn wall_nanoseconds() -> u128 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos())
 }
 
@@ -149,14 +151,14 @@ fn most_file_size() -> u64 {
     if unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } == 0 { limit.rlim_cur } else { 0 }
 }
 
-fn write(path: &Path, words: &[u8], all: usize) -> io::Result<File> {
+fn write_letter(path: &Path, words: &[u8], all: usize) -> io::Result<File> {
     let mut file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(words)?;
     file.set_len(all as u64)?;
     Ok(file)
 }
 
-fn map(file: &File, bytes: usize) -> io::Result<*const AtomicU64> {
+fn map_file(file: &File, bytes: usize) -> io::Result<*const AtomicU64> {
     // SAFETY: a new mapping at an address of the kernel's choice replaces nothing.
     let at =
         unsafe { libc::mmap(ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0) };

@@ -37,7 +37,7 @@ enum State {
 
 impl Job {
     /// Begins to plan a round; `None` if nobody can.
-    pub(crate) fn start(round: Round, how: Planning) -> Option<Self> {
+    pub(crate) fn start_planning(round: Round, how: Planning) -> Option<Self> {
         let Some(folder) = how.launcher.filter(|_| letter::is_answered()) else {
             return Self::in_thread(round, how);
         };
@@ -45,21 +45,21 @@ impl Job {
             Ok(problem) => problem,
             Err(reason) => return Some(Self { how, state: State::Refused(reason) }),
         };
-        match letter::Letter::send(folder, problem.instance(), how.patience) {
+        match letter::Letter::send_problem(folder, problem.instance(), how.patience) {
             Some(letter) => Some(Self { how, state: State::Sent(letter, Box::new(problem)) }),
             None => Self::in_thread(problem.into_round(), how),
         }
     }
 
     fn in_thread(round: Round, how: Planning) -> Option<Self> {
-        Some(Self { how, state: State::Thread(thread::plan(round, how)?) })
+        Some(Self { how, state: State::Thread(thread::start_planning(round, how)?) })
     }
 
     /// The result, once planning has ended. Called at every request.
     #[inline]
-    pub(crate) fn collect(&mut self) -> Option<Result<Solved, Unsolved>> {
+    pub(crate) fn collect_result(&mut self) -> Option<Result<Solved, Unsolved>> {
         match &mut self.state {
-            State::Thread(planned) => return planned.collect(),
+            State::Thread(planned) => return planned.collect_result(),
             State::Sent(letter, _) => {
                 if letter.is_awaited() {
                     return None;
@@ -67,17 +67,17 @@ impl Job {
             }
             State::Refused(_) | State::Over => {}
         }
-        self.open()
+        self.open_answer()
     }
 
     /// Opens the answer. If none came, a thread plans the round.
     #[cold]
-    fn open(&mut self) -> Option<Result<Solved, Unsolved>> {
+    fn open_answer(&mut self) -> Option<Result<Solved, Unsolved>> {
         match std::mem::replace(&mut self.state, State::Over) {
-            State::Sent(letter, problem) => match letter.answer() {
-                Some(Some(answer)) => Some(problem.solved(answer.plan, answer.bound, answer.took)),
+            State::Sent(letter, problem) => match letter.read_answer() {
+                Some(Some(answer)) => Some(problem.accept_plan(answer.plan, answer.bound, answer.took)),
                 Some(None) => Some(Err(Unsolved::NoPlan("planlab run found none".to_owned()))),
-                None => match thread::plan(problem.into_round(), self.how) {
+                None => match thread::start_planning(problem.into_round(), self.how) {
                     Some(planned) => {
                         self.state = State::Thread(planned);
                         None

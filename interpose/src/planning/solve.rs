@@ -59,7 +59,8 @@ impl Problem {
     ///
     /// [`Unsolved`] if the round is not worth a plan, or has none.
     pub(crate) fn new(round: Round, least_load: Bytes) -> Result<Self, Unsolved> {
-        let (instance, numbers) = round.instance().map_err(|error| Unsolved::Instance(error.to_string()))?;
+        let (instance, numbers) =
+            round.placement_problem().map_err(|error| Unsolved::Instance(error.to_string()))?;
         let load = instance.load().bytes;
         if load < least_load || load == Bytes::ZERO {
             return Err(Unsolved::Small { load });
@@ -80,16 +81,16 @@ impl Problem {
     /// # Errors
     ///
     /// [`Unsolved::NoPlan`] if there is no plan by then.
-    pub(crate) fn solve(self, patience: Duration) -> Result<Solved, Unsolved> {
+    pub(crate) fn solve_within(self, patience: Duration) -> Result<Solved, Unsolved> {
         let begin = Instant::now();
         let budget = Budget { wall: Some(patience), ..Budget::default() };
         let outcome = execute(&Portfolio, &self.instance, budget, 0);
-        let bound = outcome.claim().value;
+        let bound = outcome.bound_claim().value;
         let end = outcome.end.clone();
         let best = outcome.best.ok_or_else(|| Unsolved::NoPlan(format!("{end:?}")))?;
         let plan = best.as_plan().clone();
         drop(best);
-        self.solved(plan, bound, begin.elapsed())
+        self.accept_plan(plan, bound, begin.elapsed())
     }
 
     /// The round with a plan that somebody made.
@@ -97,7 +98,7 @@ impl Problem {
     /// # Errors
     ///
     /// [`Unsolved::NoPlan`] if the plan is not valid.
-    pub(crate) fn solved(self, plan: Plan, bound: Bytes, took: Duration) -> Result<Solved, Unsolved> {
+    pub(crate) fn accept_plan(self, plan: Plan, bound: Bytes, took: Duration) -> Result<Solved, Unsolved> {
         let Self { round, instance, numbers, load } = self;
         let verified = instance.verify(plan.clone()).map_err(|error| Unsolved::NoPlan(error.to_string()))?;
         let height = verified.height();
@@ -112,7 +113,7 @@ impl Problem {
 ///
 /// [`Unsolved`] if there is no plan, or the round is not worth one.
 pub(crate) fn solve(round: Round, least_load: Bytes, patience: Duration) -> Result<Solved, Unsolved> {
-    Problem::new(round, least_load)?.solve(patience)
+    Problem::new(round, least_load)?.solve_within(patience)
 }
 
 impl Solved {
@@ -124,20 +125,20 @@ impl Solved {
 
     /// The index of each planned buffer's request, in the order of the requests.
     #[must_use]
-    pub fn numbers(&self) -> &[usize] {
+    pub fn request_numbers(&self) -> &[usize] {
         &self.numbers
     }
 
     /// The plan, verified once more; never `None`.
     #[must_use]
-    pub fn verified(&self) -> Option<VerifiedPlan<'_>> {
+    pub fn verify_again(&self) -> Option<VerifiedPlan<'_>> {
         self.instance.verify(self.plan.clone()).ok()
     }
 
     /// The sizes of all planned requests together, in bytes.
     #[must_use]
-    pub fn bytes(&self) -> Bytes {
-        self.instance.total()
+    pub fn planned_bytes(&self) -> Bytes {
+        self.instance.total_size()
     }
 
     /// The greatest alignment of an address of the plan, in bytes.
@@ -153,14 +154,14 @@ mod tests {
     use crate::calls::Token;
 
     fn round(size: u64) -> Round {
-        let request = |size| Token::request(size, 16).expect("in range");
+        let request = |size| Token::from_request(size, 16).expect("in range");
         let calls = vec![
             request(size),
             request(2 * size),
-            Token::free(2),
+            Token::from_free(2),
             request(size),
-            Token::free(1),
-            Token::free(2),
+            Token::from_free(1),
+            Token::from_free(2),
         ];
         Round::of_calls(calls).expect("a round")
     }
@@ -172,9 +173,9 @@ mod tests {
             (solved.height, solved.load, solved.bound),
             (Bytes::new(12288), Bytes::new(12288), Bytes::new(12288))
         );
-        assert_eq!(solved.verified().expect("valid").height(), solved.height);
-        assert_eq!(solved.bytes(), Bytes::new(16384));
-        assert_eq!((solved.numbers(), solved.alignment()), (&[0, 1, 2][..], 64));
+        assert_eq!(solved.verify_again().expect("valid").height(), solved.height);
+        assert_eq!(solved.planned_bytes(), Bytes::new(16384));
+        assert_eq!((solved.request_numbers(), solved.alignment()), (&[0, 1, 2][..], 64));
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(super) struct Planned {
 }
 
 impl Planned {
-    fn plan(&self, round: Round, how: Planning) {
+    fn plan_round(&self, round: Round, how: Planning) {
         let plan = || solve(round, how.least_load, how.patience);
         let result = catch_unwind(AssertUnwindSafe(plan))
             .unwrap_or_else(|_| Err(Unsolved::NoPlan("the planner panicked".to_owned())));
@@ -37,7 +37,7 @@ impl Planned {
 
     /// The result, once planning has ended.
     #[inline]
-    pub(super) fn collect(&self) -> Option<Result<Solved, Unsolved>> {
+    pub(super) fn collect_result(&self) -> Option<Result<Solved, Unsolved>> {
         if !self.is_done.load(Ordering::Acquire) {
             return None;
         }
@@ -46,12 +46,12 @@ impl Planned {
 }
 
 /// Starts a thread that plans a round; `None` if no thread can be started.
-pub(super) fn plan(round: Round, how: Planning) -> Option<Arc<Planned>> {
+pub(super) fn start_planning(round: Round, how: Planning) -> Option<Arc<Planned>> {
     let planned = Arc::new(Planned::default());
     let task = Box::new(Task { planned: Arc::clone(&planned), round, how });
     // The new thread leaves the program's signals to the program's own threads.
     let _masked = Masked::new();
-    start(task).then_some(planned)
+    start_detached(task).then_some(planned)
 }
 
 /// The argument of a new thread.
@@ -62,7 +62,7 @@ struct Task {
 }
 
 /// Starts a detached thread; whether that succeeded.
-fn start(task: Box<Task>) -> bool {
+fn start_detached(task: Box<Task>) -> bool {
     let mut attributes = MaybeUninit::uninit();
     let mut thread = MaybeUninit::uninit();
     let raw = Box::into_raw(task);
@@ -77,7 +77,7 @@ fn start(task: Box<Task>) -> bool {
         let set: c_int = libc::pthread_attr_setstacksize(attributes, STACK)
             | libc::pthread_attr_setdetachstate(attributes, libc::PTHREAD_CREATE_DETACHED);
         let is_started =
-            set == 0 && libc::pthread_create(thread.as_mut_ptr(), attributes, run, raw.cast()) == 0;
+            set == 0 && libc::pthread_create(thread.as_mut_ptr(), attributes, run_task, raw.cast()) == 0;
         libc::pthread_attr_destroy(attributes);
         is_started
     };
@@ -88,13 +88,13 @@ fn start(task: Box<Task>) -> bool {
     is_started
 }
 
-extern "C" fn run(task: *mut c_void) -> *mut c_void {
+extern "C" fn run_task(task: *mut c_void) -> *mut c_void {
     // SAFETY: it is the task from `start`, which only this thread has.
     let task = unsafe { Box::from_raw(task.cast::<Task>()) };
     (task.how.prepare)();
     // SAFETY: the name ends with a zero.
     unsafe { libc::pthread_setname_np(libc::pthread_self(), c"planlab".as_ptr()) };
     let Task { planned, round, how } = *task;
-    planned.plan(round, how);
+    planned.plan_round(round, how);
     ptr::null_mut()
 }

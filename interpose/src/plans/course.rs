@@ -67,7 +67,7 @@ pub(crate) struct Course {
 
 impl Course {
     /// Bytes of the segment that a plan needs: its height, and the padding to round the first address up.
-    pub(crate) fn need(solved: &Solved) -> Option<u64> {
+    pub(crate) fn needed_bytes(solved: &Solved) -> Option<u64> {
         solved.height.get().checked_add(solved.alignment())
     }
 
@@ -80,10 +80,10 @@ impl Course {
     ) -> Result<Self, PlannedError> {
         let count = solved.round().requests().len();
         let mut served = vec![None; count];
-        solved.numbers().iter().for_each(|&number| served[number] = Some(u64::MAX));
+        solved.request_numbers().iter().for_each(|&number| served[number] = Some(u64::MAX));
         let shift = least.max(1).ilog2();
         let pieces = usize::try_from(segment.len >> shift).unwrap_or(usize::MAX).saturating_add(1);
-        let verified = solved.verified().expect("it was verified when it was made");
+        let verified = solved.verify_again().expect("it was verified when it was made");
         let planned = Planned::new(&verified, Box::new(Given(segment)))?;
         let large = large_blocks(&solved, &verified, segment);
         drop(verified);
@@ -121,7 +121,7 @@ impl Course {
     }
 
     /// The first request of the round.
-    pub(crate) fn first(&self) -> Token {
+    pub(crate) fn first_request(&self) -> Token {
         self.solved.round().tokens()[0]
     }
 
@@ -136,13 +136,13 @@ impl Course {
     }
 
     /// The total size of a round's requests, in bytes.
-    pub(crate) const fn bytes(&self) -> u64 {
+    pub(crate) const fn requested_bytes(&self) -> u64 {
         self.bytes
     }
 
     /// The bytes from the begin of the segment that the plan may use.
     pub(crate) fn height(&self) -> u64 {
-        Self::need(&self.solved).unwrap_or(self.segment.len)
+        Self::needed_bytes(&self.solved).unwrap_or(self.segment.len)
     }
 
     /// The requests whose large blocks hold more memory than in the first round, but use little of it.
@@ -158,12 +158,12 @@ impl Course {
     }
 
     /// The number of requests of the round that are still to come.
-    pub(crate) fn left(&self) -> usize {
+    pub(crate) fn requests_left(&self) -> usize {
         self.served.len() - self.next
     }
 
     /// The number of calls of the round.
-    pub(crate) fn calls(&self) -> u64 {
+    pub(crate) fn call_count(&self) -> u64 {
         self.solved.round().tokens().len() as u64
     }
 
@@ -178,19 +178,19 @@ impl Course {
 
     /// Whether this request is the round's next.
     #[inline]
-    pub(crate) fn expects(&self, token: Token) -> bool {
+    pub(crate) fn is_next(&self, token: Token) -> bool {
         self.solved.round().requests().get(self.next).is_some_and(|request| request.token == token)
     }
 
     /// Begins a round. Nothing may be in use.
-    pub(crate) fn begin(&mut self) {
+    pub(crate) fn begin_round(&mut self) {
         self.planned.end_propagation();
         self.next = 0;
     }
 
     /// Handles a request that has this number in the history.
     #[inline]
-    pub(crate) fn step(&mut self, token: Token, size: u64, number: u64) -> Step {
+    pub(crate) fn handle_request(&mut self, token: Token, size: u64, number: u64) -> Step {
         let Some(request) = self.solved.round().requests().get(self.next) else { return Step::Other };
         if request.token != token {
             return Step::Other;
@@ -200,15 +200,15 @@ impl Course {
             return Step::Outliving;
         }
         match self.planned.alloc(Bytes::new(size), Stream::default()) {
-            Ok(address) => Step::Here(self.serve(address.get(), number)),
+            Ok(address) => Step::Here(self.serve_request(address.get(), number)),
             Err(_) => Step::InUse,
         }
     }
 
     #[inline]
-    fn serve(&mut self, address: u64, number: u64) -> u64 {
+    fn serve_request(&mut self, address: u64, number: u64) -> u64 {
         self.served[self.next] = Some(number);
-        let piece = self.piece(address);
+        let piece = self.piece_index(address);
         // A round has fewer than 2^32 calls.
         self.next += 1;
         self.at[piece] = u32::try_from(self.next).unwrap_or(0);
@@ -216,15 +216,15 @@ impl Course {
         address
     }
 
-    fn piece(&self, address: u64) -> usize {
+    fn piece_index(&self, address: u64) -> usize {
         usize::try_from((address - self.segment.base) >> self.shift).unwrap_or(usize::MAX)
     }
 
     /// Frees the block at an address of the segment; returns the number of its request, or `None` if no block is live
     /// there.
     #[inline]
-    pub(crate) fn free(&mut self, address: u64) -> Option<u64> {
-        let request = self.at.get(self.piece(address))?.checked_sub(1)?;
+    pub(crate) fn free_block(&mut self, address: u64) -> Option<u64> {
+        let request = self.at.get(self.piece_index(address))?.checked_sub(1)?;
         self.planned.free(Address::new(address)).ok()?;
         self.live -= 1;
         // Freed: marked by a number that no request has.
@@ -245,7 +245,7 @@ fn large_blocks(solved: &Solved, verified: &VerifiedPlan<'_>, segment: Segment) 
     let begin = segment.base.next_multiple_of(solved.alignment()) - segment.base;
     let sizes = verified.instance().buffers().iter().map(|buffer| buffer.size.get());
     let places = verified.offsets().iter().map(|offset| begin + offset.get()).zip(sizes);
-    let blocks = solved.numbers().iter().zip(places);
+    let blocks = solved.request_numbers().iter().zip(places);
     blocks
         .filter(|(_, (_, size))| *size >= LEAST_SPARSE)
         .map(|(&request, (from, size))| LargeBlock { request, from, to: from + size, held_first: None })

@@ -17,45 +17,45 @@ pub trait Ground {
     fn release(&mut self, segment: Segment);
 
     /// Gives back the pages of a segment, but not its addresses. Nothing in it is live; its contents may be lost.
-    fn rest(&mut self, segment: Segment);
+    fn discard_pages(&mut self, segment: Segment);
 
     /// Called before a block is handed out in a segment in which nothing is live. Returns whether its pages were given back
     /// since it was unclaimed.
-    fn claim(&mut self, segment: Segment) -> bool {
+    fn claim_segment(&mut self, segment: Segment) -> bool {
         let _ = segment;
         false
     }
 
     /// Called when nothing in a segment is live any more. Until it is claimed, its contents may be lost at any time.
-    fn unclaim(&mut self, segment: Segment) {
+    fn unclaim_segment(&mut self, segment: Segment) {
         let _ = segment;
     }
 
     /// Which of the first pages of a segment, up to `bytes` bytes, hold memory; `None` if unknown. Nothing in the segment
     /// is live; its contents may be lost.
-    fn pages(&mut self, segment: Segment, bytes: u64) -> Option<Pages> {
+    fn resident_pages(&mut self, segment: Segment, bytes: u64) -> Option<Pages> {
         let _ = (segment, bytes);
         None
     }
 
     /// Starts planning a round; the one before has ended. Returns whether that was possible.
-    fn submit(&mut self, round: Round) -> bool;
+    fn submit_round(&mut self, round: Round) -> bool;
 
     /// The result of the submitted round, once it has ended. Called at every request, so it must be quick.
-    fn collect(&mut self) -> Option<Result<Solved, Unsolved>>;
+    fn collect_result(&mut self) -> Option<Result<Solved, Unsolved>>;
 
     /// The address of a planned block that another thread has freed; returns each address once.
-    fn drain(&mut self) -> Option<u64>;
+    fn next_foreign_free(&mut self) -> Option<u64>;
 
     /// The page faults of this thread so far.
-    fn faults(&mut self) -> u64;
+    fn page_faults(&mut self) -> u64;
 
     /// A clock in nanoseconds, from any origin. Called now and then.
-    fn nanoseconds(&mut self) -> u64;
+    fn clock_nanoseconds(&mut self) -> u64;
 
     /// Receives the tally of a plan that is in use from now on.
-    fn adopted(&mut self, tally: &Arc<PlanTally>);
+    fn receive_tally(&mut self, tally: &Arc<PlanTally>);
 
     /// Rounds go as planned from here on: the memory in which others were served is not needed any more.
-    fn settled(&mut self);
+    fn settle_rounds(&mut self);
 }

@@ -23,7 +23,7 @@ impl Pages {
     }
 
     /// The bytes of memory on the pages between two offsets of the segment.
-    pub(crate) fn held(&self, from: u64, to: u64) -> u64 {
+    pub(crate) fn held_bytes(&self, from: u64, to: u64) -> u64 {
         let [from, to] =
             [from / PAGE, to.div_ceil(PAGE)].map(|page| usize::try_from(page).unwrap_or(usize::MAX));
         let pages = self.0.get(from..to.min(self.0.len())).unwrap_or_default();
@@ -45,7 +45,7 @@ pub(crate) struct LargeBlock {
 impl LargeBlock {
     /// Whether the block uses little of its memory, and more than in the first round.
     pub(crate) fn is_spreading(&mut self, pages: &Pages) -> bool {
-        let held = pages.held(self.from, self.to);
+        let held = pages.held_bytes(self.from, self.to);
         let first = *self.held_first.get_or_insert(held);
         2 * held < self.to - self.from && held > first + first / 4 + SLACK
     }
@@ -59,7 +59,7 @@ mod tests {
     fn pages_between_two_offsets_are_counted() {
         let pages = Pages::new(vec![1, 0, 0, 1, 1]);
         let held = [(0, 1), (1, PAGE + 1), (PAGE, 3 * PAGE), (3 * PAGE, 9 * PAGE), (9 * PAGE, 10 * PAGE)];
-        assert_eq!(held.map(|(from, to)| pages.held(from, to) / PAGE), [1, 1, 0, 2, 0]);
+        assert_eq!(held.map(|(from, to)| pages.held_bytes(from, to) / PAGE), [1, 1, 0, 2, 0]);
     }
 
     #[test]

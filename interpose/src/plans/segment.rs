@@ -12,7 +12,7 @@ pub struct Segment {
 impl Segment {
     /// Whether an address lies in the segment.
     #[must_use]
-    pub const fn contains(self, address: u64) -> bool {
+    pub const fn contains_address(self, address: u64) -> bool {
         address.wrapping_sub(self.base) < self.len
     }
 }

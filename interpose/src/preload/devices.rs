@@ -49,7 +49,7 @@ fn open(settings: &'static Settings) -> Devices {
 
 /// Ends a round and begins the next.
 pub(super) fn mark() {
-    known().into_iter().for_each(Devices::mark);
+    known().into_iter().for_each(Devices::mark_round);
 }
 
 /// The open devices that no thread is using just now.

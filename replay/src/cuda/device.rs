@@ -17,7 +17,7 @@ use super::rehearsal;
 /// use planlab_dsa::Bytes;
 /// use planlab_replay::cuda::Device;
 ///
-/// let device = Device::simulated(Bytes::new(1 << 30));
+/// let device = Device::with_simulation(Bytes::new(1 << 30));
 /// assert!(device.info().is_simulated);
 /// let ballast = device.leave(Bytes::new(3 << 20))?;
 /// assert_eq!(device.memory()?.free, Bytes::new(2 << 20));
@@ -37,7 +37,7 @@ pub struct Device(pub(super) Arc<dyn Driver>);
 pub fn probe() -> Result<String, DriverError> {
     #[cfg(feature = "cuda")]
     {
-        gpu::library::probe()
+        gpu::library::probe_driver()
     }
     #[cfg(not(feature = "cuda"))]
     {
@@ -52,7 +52,7 @@ impl Device {
     ///
     /// [`DriverError::Unavailable`] if there is no driver or no such GPU.
     #[cfg_attr(not(feature = "cuda"), allow(unused_variables))]
-    pub fn cuda(ordinal: u32) -> Result<Self, DriverError> {
+    pub fn open_cuda(ordinal: u32) -> Result<Self, DriverError> {
         #[cfg(feature = "cuda")]
         {
             Ok(Self(Arc::new(gpu::CudaDriver::new(ordinal)?)))
@@ -65,7 +65,7 @@ impl Device {
 
     /// A simulated device with `capacity` bytes of memory.
     #[must_use]
-    pub fn simulated(capacity: Bytes) -> Self {
+    pub fn with_simulation(capacity: Bytes) -> Self {
         Self(Arc::new(SimulatedDriver::new(capacity)))
     }
 
@@ -80,8 +80,8 @@ impl Device {
     /// # Errors
     ///
     /// [`DriverError::Failed`] if the device is lost.
-    pub fn memory(&self) -> Result<DeviceMemory, DriverError> {
-        self.0.memory()
+    pub fn device_memory(&self) -> Result<DeviceMemory, DriverError> {
+        self.0.device_memory()
     }
 
     /// Occupies memory, in granules of 2 MiB, so that at most `bytes` bytes stay free.
@@ -89,8 +89,8 @@ impl Device {
     /// # Errors
     ///
     /// [`DriverError`] if less is free already.
-    pub fn leave(&self, bytes: Bytes) -> Result<Ballast, DriverError> {
-        let free = self.memory()?.free.get();
+    pub fn leave_free(&self, bytes: Bytes) -> Result<Ballast, DriverError> {
+        let free = self.device_memory()?.free.get();
         let size = free.checked_sub(bytes.get()).ok_or(DriverError::OutOfMemory { size: bytes })?;
         let size = size.next_multiple_of(GRANULE);
         let at = if size > 0 { self.0.malloc(Bytes::new(size))? } else { Address::NULL };
@@ -104,8 +104,8 @@ impl Device {
     /// # Errors
     ///
     /// [`DriverError`] of the first failed call, if the device does not answer after it.
-    pub fn rehearse(&self, work: Duration) -> Result<(), DriverError> {
-        rehearsal::rehearse(self.0.as_ref(), work)
+    pub fn rehearse_turns(&self, work: Duration) -> Result<(), DriverError> {
+        rehearsal::rehearse_driver(self.0.as_ref(), work)
     }
 
     /// Makes every further call of a simulated device fail, as calls of a GPU do in a process after an illegal access.
@@ -115,9 +115,9 @@ impl Device {
     }
 
     /// Checks whether the device still answers.
-    pub(super) fn ask(&self) -> Result<(), DriverError> {
+    pub(super) fn check_alive(&self) -> Result<(), DriverError> {
         self.0.synchronise()?;
-        self.0.memory().map(drop)
+        self.0.device_memory().map(drop)
     }
 
     /// Gives back the device's own stream, events and kernels. Without this call that happens when the last handle is
@@ -128,7 +128,7 @@ impl Device {
     /// [`DriverError`] if the device is still in use elsewhere (it then stays open), if a call fails, or if memory of
     /// a simulated device was not given back.
     pub fn close(mut self) -> Result<(), DriverError> {
-        let in_use = || DriverError::failed("close", "the device is still in use");
+        let in_use = || DriverError::from_failure("close", "the device is still in use");
         Arc::get_mut(&mut self.0).ok_or_else(in_use)?.close()
     }
 
@@ -186,18 +186,18 @@ mod tests {
 
     #[test]
     fn a_device_is_closed_by_its_last_user() {
-        let device = Device::simulated(Bytes::new(8 << 20));
+        let device = Device::with_simulation(Bytes::new(8 << 20));
         let other = device.clone();
         assert!(device.close().is_err(), "in use");
-        let ballast = other.leave(Bytes::new(2 << 20)).expect("room");
+        let ballast = other.leave_free(Bytes::new(2 << 20)).expect("room");
         assert_eq!(ballast.give_back(), Ok(()));
         assert_eq!(other.close(), Ok(()));
     }
 
     #[test]
     fn a_ballast_that_is_gone_already_is_told() {
-        let device = Device::simulated(Bytes::new(8 << 20));
-        let ballast = device.leave(Bytes::new(2 << 20)).expect("room");
+        let device = Device::with_simulation(Bytes::new(8 << 20));
+        let ballast = device.leave_free(Bytes::new(2 << 20)).expect("room");
         device.driver().free(ballast.at).expect("behind its back");
         assert!(ballast.give_back().is_err());
         assert_eq!(device.close(), Ok(()));
@@ -205,12 +205,12 @@ mod tests {
 
     #[test]
     fn a_device_is_used_from_other_threads() {
-        let device = Device::simulated(Bytes::new(8 << 20));
+        let device = Device::with_simulation(Bytes::new(8 << 20));
         let ballast = std::thread::scope(|scope| {
-            let taken = scope.spawn(|| device.leave(Bytes::new(4 << 20)));
+            let taken = scope.spawn(|| device.leave_free(Bytes::new(4 << 20)));
             taken.join().expect("no panic").expect("room")
         });
-        assert_eq!(device.memory().map(|memory| memory.free), Ok(Bytes::new(4 << 20)));
+        assert_eq!(device.device_memory().map(|memory| memory.free), Ok(Bytes::new(4 << 20)));
         let given = std::thread::spawn(move || ballast.give_back()).join().expect("no panic");
         assert_eq!((given, device.close()), (Ok(()), Ok(())));
     }

@@ -17,8 +17,8 @@ mod rehearsal;
 mod shared;
 mod shuffled;
 
-pub use contest::{Builder, Contender, Idle, News, Protocol, Score, Strategy, compete};
+pub use contest::{Builder, Contender, Idle, News, Protocol, Score, Strategy, compete_on_device};
 pub use device::{Ballast, Device, probe};
 pub use driver::{DeviceInfo, DriverError};
 pub use shared::{SharedDevice, SimulatedStreams, StreamHandle, open_shared};
-pub use shuffled::shuffled;
+pub use shuffled::shuffle_plan;

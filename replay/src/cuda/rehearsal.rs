@@ -25,9 +25,9 @@ const PAIRS: u32 = 16;
 ///
 /// # Errors
 ///
-/// As [`Device::rehearse`](super::Device::rehearse).
-pub(super) fn rehearse(driver: &dyn Driver, work: Duration) -> Result<(), DriverError> {
-    let parts = [counters, segment, pool, graph, ranges];
+/// As [`Device::rehearse_turns`](super::Device::rehearse_turns).
+pub(super) fn rehearse_driver(driver: &dyn Driver, work: Duration) -> Result<(), DriverError> {
+    let parts = [rehearse_counters, rehearse_segment, rehearse_pool, rehearse_graph, rehearse_mapping];
     parts.into_iter().try_for_each(|part| or_answer(driver, part(driver)))?;
     or_answer(driver, keep_busy(driver, work))
 }
@@ -35,37 +35,41 @@ pub(super) fn rehearse(driver: &dyn Driver, work: Duration) -> Result<(), Driver
 /// Ignores a part that the device lacks or has no room for: contenders that need it fail later. A device that no
 /// longer answers is an error.
 fn or_answer(driver: &dyn Driver, end: Result<(), DriverError>) -> Result<(), DriverError> {
-    if end.is_err() && driver.synchronise().and_then(|()| driver.memory()).is_ok() { Ok(()) } else { end }
+    if end.is_err() && driver.synchronise().and_then(|()| driver.device_memory()).is_ok() {
+        Ok(())
+    } else {
+        end
+    }
 }
 
 /// Clears the counters, sets the marks and reads both.
-fn counters(driver: &dyn Driver) -> Result<(), DriverError> {
+fn rehearse_counters(driver: &dyn Driver) -> Result<(), DriverError> {
     driver.clear_slots()?;
-    driver.record(Mark::Begin)?;
-    driver.record(Mark::End)?;
-    driver.slots()?;
+    driver.record_mark(Mark::Begin)?;
+    driver.record_mark(Mark::End)?;
+    driver.read_slots()?;
     driver.between_marks().map(drop)
 }
 
 /// Allocates memory by a call.
-fn segment(driver: &dyn Driver) -> Result<(), DriverError> {
+fn rehearse_segment(driver: &dyn Driver) -> Result<(), DriverError> {
     let at = driver.malloc(Bytes::new(TRIAL))?;
-    let touched = touch(driver, at, TRIAL).and_then(|()| driver.synchronise());
+    let touched = touch_memory(driver, at, TRIAL).and_then(|()| driver.synchronise());
     driver.free(at).and(touched)
 }
 
 /// Allocates memory from the driver's pool.
-fn pool(driver: &dyn Driver) -> Result<(), DriverError> {
+fn rehearse_pool(driver: &dyn Driver) -> Result<(), DriverError> {
     driver.keep_in_pool(Bytes::ZERO)?;
-    ordered(driver)?;
+    rehearse_stream_order(driver)?;
     driver.synchronise()?;
     driver.reset_pool()
 }
 
 /// Allocates memory in a graph.
-fn graph(driver: &dyn Driver) -> Result<(), DriverError> {
+fn rehearse_graph(driver: &dyn Driver) -> Result<(), DriverError> {
     driver.begin_capture()?;
-    let captured = ordered(driver);
+    let captured = rehearse_stream_order(driver);
     // A capture is ended even if it failed.
     let graph = driver.end_capture();
     captured?;
@@ -76,36 +80,36 @@ fn graph(driver: &dyn Driver) -> Result<(), DriverError> {
 }
 
 /// A request and its free in the stream's order, with kernels between them.
-fn ordered(driver: &dyn Driver) -> Result<(), DriverError> {
+fn rehearse_stream_order(driver: &dyn Driver) -> Result<(), DriverError> {
     let at = driver.malloc_async(Bytes::new(TRIAL))?;
-    let touched = touch(driver, at, TRIAL);
+    let touched = touch_memory(driver, at, TRIAL);
     driver.free_async(at).and(touched)
 }
 
 /// Maps a range.
-fn ranges(driver: &dyn Driver) -> Result<(), DriverError> {
-    let page = driver.page();
+fn rehearse_mapping(driver: &dyn Driver) -> Result<(), DriverError> {
+    let page = driver.page_size();
     let at = driver.reserve(page)?;
     let mapped = driver.map(at, page, page).and_then(|()| {
-        let touched = touch(driver, at, TRIAL.min(page.get()));
+        let touched = touch_memory(driver, at, TRIAL.min(page.get()));
         driver.unmap(&[at]).and(touched)
     });
     driver.unreserve(at, page).and(mapped)
 }
 
 /// Writes and reads memory.
-fn touch(driver: &dyn Driver, at: Address, bytes: u64) -> Result<(), DriverError> {
+fn touch_memory(driver: &dyn Driver, at: Address, bytes: u64) -> Result<(), DriverError> {
     let words = bytes / WORD;
     // SAFETY: the caller has just allocated these bytes, and waits for the kernels before it frees them.
     unsafe {
-        driver.launch(Kernel::Fill { at, words, seed: 1 })?;
-        driver.launch(Kernel::Sum { at, words, slot: 0 })
+        driver.launch_kernel(Kernel::Fill { at, words, seed: 1 })?;
+        driver.launch_kernel(Kernel::Sum { at, words, slot: 0 })
     }
 }
 
 /// Keeps the device busy for `work`.
 fn keep_busy(driver: &dyn Driver, work: Duration) -> Result<(), DriverError> {
-    let bytes = (driver.memory()?.free.get() / 4).min(WORKPLACE) / WORD * WORD;
+    let bytes = (driver.device_memory()?.free.get() / 4).min(WORKPLACE) / WORD * WORD;
     if work.is_zero() || bytes == 0 {
         return Ok(());
     }
@@ -113,7 +117,8 @@ fn keep_busy(driver: &dyn Driver, work: Duration) -> Result<(), DriverError> {
     let start = Instant::now();
     let mut worked = Ok(());
     while worked.is_ok() && start.elapsed() < work {
-        worked = (0..PAIRS).try_for_each(|_| touch(driver, at, bytes)).and_then(|()| driver.synchronise());
+        worked =
+            (0..PAIRS).try_for_each(|_| touch_memory(driver, at, bytes)).and_then(|()| driver.synchronise());
     }
     driver.free(at).and(worked)
 }

@@ -19,9 +19,10 @@ use rand_chacha::ChaCha8Rng;
 /// alignment if 512 is not a multiple of it. `None` for a plan with hand-overs, pins, pauses, several arenas or pairs
 /// that are kept apart.
 #[must_use]
-pub fn shuffled<'i>(plan: &VerifiedPlan<'i>, seed: u64) -> Option<VerifiedPlan<'i>> {
+pub fn shuffle_plan<'i>(plan: &VerifiedPlan<'i>, seed: u64) -> Option<VerifiedPlan<'i>> {
     let instance = plan.instance();
-    let is_plain = plan.in_place().is_empty() && instance.arenas().len() <= 1 && instance.apart().is_empty();
+    let is_plain =
+        plan.in_place().is_empty() && instance.arenas().len() <= 1 && instance.keep_apart_pairs().is_empty();
     if !is_plain || instance.buffers().iter().any(|buffer| buffer.pin.is_some() || !buffer.pauses.is_empty())
     {
         return None;
@@ -34,9 +35,11 @@ pub fn shuffled<'i>(plan: &VerifiedPlan<'i>, seed: u64) -> Option<VerifiedPlan<'
     for &index in &order {
         let buffer = &instance.buffers()[index];
         let from = rng.random_range(0..=room - buffer.size.get());
-        let taken = taken(instance.buffers(), &offsets, buffer);
-        let above = lowest(&taken, buffer, from);
-        let at = above.filter(|at| at + buffer.size.get() <= room).or_else(|| lowest(&taken, buffer, 0))?;
+        let taken = taken_ranges(instance.buffers(), &offsets, buffer);
+        let above = lowest_free_from(&taken, buffer, from);
+        let at = above
+            .filter(|at| at + buffer.size.get() <= room)
+            .or_else(|| lowest_free_from(&taken, buffer, 0))?;
         offsets[index] = Some(at);
     }
     let offsets: Option<Vec<Offset>> = offsets.into_iter().map(|offset| offset.map(Offset::new)).collect();
@@ -44,7 +47,7 @@ pub fn shuffled<'i>(plan: &VerifiedPlan<'i>, seed: u64) -> Option<VerifiedPlan<'
 }
 
 /// First and last address + 1 of the placed buffers that are live together with `buffer`, ascending.
-fn taken(buffers: &[Buffer], offsets: &[Option<u64>], buffer: &Buffer) -> Vec<(u64, u64)> {
+fn taken_ranges(buffers: &[Buffer], offsets: &[Option<u64>], buffer: &Buffer) -> Vec<(u64, u64)> {
     let placed = buffers.iter().zip(offsets).filter(|(other, _)| other.live.overlaps(buffer.live));
     let mut taken: Vec<(u64, u64)> =
         placed.filter_map(|(other, offset)| offset.map(|at| (at, at + other.size.get()))).collect();
@@ -53,7 +56,7 @@ fn taken(buffers: &[Buffer], offsets: &[Option<u64>], buffer: &Buffer) -> Vec<(u
 }
 
 /// The lowest free place from an address up.
-fn lowest(taken: &[(u64, u64)], buffer: &Buffer, from: u64) -> Option<u64> {
+fn lowest_free_from(taken: &[(u64, u64)], buffer: &Buffer, from: u64) -> Option<u64> {
     let unit = Alignment::new(512)?;
     let aligned = |at: u64| {
         let step = if unit.get().is_multiple_of(buffer.align.get()) { unit } else { buffer.align };
@@ -74,16 +77,16 @@ fn lowest(taken: &[(u64, u64)], buffer: &Buffer, from: u64) -> Option<u64> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::testing::guillotine;
+    use planlab_dsa::testing::guillotine_instance;
     use planlab_dsa::{Bytes, Instance};
 
     use super::*;
 
     #[test]
     fn buffers_move_and_the_plan_stays_valid() {
-        let (instance, plan) = guillotine(60, Bytes::new(1 << 16), 3);
+        let (instance, plan) = guillotine_instance(60, Bytes::new(1 << 16), 3);
         let plan = instance.verify(plan).expect("valid");
-        let [first, again, other] = [1, 1, 2].map(|seed| shuffled(&plan, seed).expect("plain"));
+        let [first, again, other] = [1, 1, 2].map(|seed| shuffle_plan(&plan, seed).expect("plain"));
         assert_eq!(first.offsets(), again.offsets());
         assert_ne!(first.offsets(), other.offsets());
         assert!(first.offsets().iter().all(|offset| offset.get() % 512 == 0));
@@ -95,6 +98,6 @@ mod tests {
     fn no_buffers_stay_where_they_are() {
         let instance = Instance::from_buffers(Vec::new()).expect("valid");
         let plan = instance.verify(Plan::from_offsets(Vec::new())).expect("valid");
-        assert!(shuffled(&plan, 0).is_some());
+        assert!(shuffle_plan(&plan, 0).is_some());
     }
 }

@@ -105,24 +105,29 @@ impl Checker {
     }
 
     /// Requests a block, checks where it lies, and writes it.
-    pub(super) fn alloc<M: Memory>(&mut self, memory: &mut M, buffer: u32, size: u64) -> Result<u64, Fault> {
+    pub(super) fn alloc_block<M: Memory>(
+        &mut self,
+        memory: &mut M,
+        buffer: u32,
+        size: u64,
+    ) -> Result<u64, Fault> {
         let address = memory.alloc(size).map_err(|error| Fault::Alloc { buffer, error })?;
         if size == 0 {
             return Ok(address);
         }
         let (at, bytes) = (Address::new(address), Bytes::new(size));
         self.audit.handed_out(at, bytes).map_err(|error| Fault::Overlap { buffer, error })?;
-        if !memory.backs(address, size) {
+        if !memory.is_backed(address, size) {
             return Err(Fault::Outside { buffer, address: at, size: bytes });
         }
         self.number += 1;
-        let key = pattern::key(self.number);
+        let key = pattern::block_key(self.number);
         if self.fills {
             // SAFETY: the memory backs the block, and promises that a backed block may be written.
-            unsafe { pattern::fill(address, size, key) };
+            unsafe { pattern::fill_block(address, size, key) };
         }
         // SAFETY: the memory has just handed the block out.
-        let usable = unsafe { memory.usable(address) };
+        let usable = unsafe { memory.usable_bytes(address) };
         let usable = usable.unwrap_or(size);
         self.blocks.insert(address, Block { buffer, size, key, usable });
         self.usable += usable;
@@ -131,11 +136,11 @@ impl Checker {
     }
 
     /// Checks the contents of a live block and frees it; `false` if no live block begins at `address`.
-    pub(super) fn free<M: Memory>(&mut self, memory: &mut M, address: u64) -> Result<bool, Fault> {
+    pub(super) fn free_block<M: Memory>(&mut self, memory: &mut M, address: u64) -> Result<bool, Fault> {
         let Some(&block) = self.blocks.get(&address) else { return Ok(false) };
-        self.look(memory, address, block)?;
+        self.check_block(memory, address, block)?;
         self.blocks.remove(&address);
-        self.audit.freed(Address::new(address));
+        self.audit.remove_block(Address::new(address));
         self.usable -= block.usable;
         // SAFETY: this memory handed the block out, and the entry just removed shows that it was live.
         let freed = unsafe { memory.free(address) };
@@ -143,9 +148,9 @@ impl Checker {
         Ok(true)
     }
 
-    fn look<M: Memory>(&self, memory: &M, address: u64, block: Block) -> Result<(), Fault> {
+    fn check_block<M: Memory>(&self, memory: &M, address: u64, block: Block) -> Result<(), Fault> {
         let Block { buffer, size, key, .. } = block;
-        if !memory.backs(address, size) {
+        if !memory.is_backed(address, size) {
             return Err(Fault::Outside { buffer, address: Address::new(address), size: Bytes::new(size) });
         }
         if !self.fills {
@@ -160,7 +165,7 @@ impl Checker {
 
     /// Checks the contents of every live block.
     pub(super) fn look_at_all<M: Memory>(&self, memory: &M) -> Result<(), Fault> {
-        self.blocks.iter().try_for_each(|(&address, &block)| self.look(memory, address, block))
+        self.blocks.iter().try_for_each(|(&address, &block)| self.check_block(memory, address, block))
     }
 }
 
@@ -208,7 +213,7 @@ impl Guarded {
     /// number of the request, from 1.
     pub fn alloc(&mut self, size: Bytes) -> Result<Address, Fault> {
         self.requests = self.requests.wrapping_add(1);
-        self.checker.alloc(&mut self.memory, self.requests, size.get()).map(Address::new)
+        self.checker.alloc_block(&mut self.memory, self.requests, size.get()).map(Address::new)
     }
 
     /// Frees a block; `false` if no live block begins at the address and the allocator refused it, as it must.
@@ -217,7 +222,7 @@ impl Guarded {
     ///
     /// [`Fault`] if bytes of the block changed, or the allocator is wrong.
     pub fn free(&mut self, address: Address) -> Result<bool, Fault> {
-        if self.checker.free(&mut self.memory, address.get())? {
+        if self.checker.free_block(&mut self.memory, address.get())? {
             return Ok(true);
         }
         match self.memory.allocator().free(address) {
@@ -227,8 +232,8 @@ impl Guarded {
     }
 
     /// The live blocks: address and requested size, ascending.
-    pub fn live(&self) -> impl Iterator<Item = (Address, Bytes)> + '_ {
-        self.checker.audit.live()
+    pub fn live_blocks(&self) -> impl Iterator<Item = (Address, Bytes)> + '_ {
+        self.checker.audit.live_blocks()
     }
 
     /// Checks the contents of every live block.
@@ -236,7 +241,7 @@ impl Guarded {
     /// # Errors
     ///
     /// [`Fault`] if bytes of a block changed.
-    pub fn look(&self) -> Result<(), Fault> {
+    pub fn check_live(&self) -> Result<(), Fault> {
         self.checker.look_at_all(&self.memory)
     }
 

@@ -7,17 +7,17 @@ use rustix::time::{ClockId, clock_gettime};
 /// Nanoseconds of a clock that runs whatever the process does; `CLOCK_MONOTONIC`.
 #[inline]
 pub(super) fn monotonic_ns() -> u64 {
-    nanoseconds(ClockId::Monotonic)
+    clock_nanoseconds(ClockId::Monotonic)
 }
 
 /// Nanoseconds that this thread spent on a core, including in the kernel; `CLOCK_THREAD_CPUTIME_ID`.
 pub(super) fn thread_cpu_ns() -> u64 {
-    nanoseconds(ClockId::ThreadCPUTime)
+    clock_nanoseconds(ClockId::ThreadCPUTime)
 }
 
 #[inline]
 #[expect(clippy::cast_sign_loss, reason = "these clocks count from 0")]
-fn nanoseconds(clock: ClockId) -> u64 {
+fn clock_nanoseconds(clock: ClockId) -> u64 {
     let time = clock_gettime(clock);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
@@ -30,13 +30,13 @@ pub(super) struct Resident {
 
 impl Resident {
     /// Makes the kernel forget the highest resident size so far.
-    pub(super) fn watch() -> Self {
+    pub(super) fn watch_peak() -> Self {
         let is_reset = fs::write("/proc/self/clear_refs", "5").is_ok();
         Self { before: status_bytes("VmRSS:").filter(|_| is_reset) }
     }
 
     /// The peak of resident bytes since the watch began, above the bytes resident then.
-    pub(super) fn growth(&self) -> Option<u64> {
+    pub(super) fn peak_growth(&self) -> Option<u64> {
         Some(status_bytes("VmHWM:")?.saturating_sub(self.before?))
     }
 }
@@ -46,7 +46,7 @@ fn status_bytes(key: &str) -> Option<u64> {
 }
 
 /// Bytes of memory that the machine can still provide.
-pub(super) fn available() -> Option<u64> {
+pub(super) fn available_memory() -> Option<u64> {
     kib_of("/proc/meminfo", "MemAvailable:")
 }
 
@@ -70,12 +70,12 @@ mod tests {
 
     #[test]
     fn memory_that_is_touched_is_seen() {
-        let watch = Resident::watch();
-        let Some(before) = watch.growth() else { return };
+        let watch = Resident::watch_peak();
+        let Some(before) = watch.peak_growth() else { return };
         let block = std::hint::black_box(vec![1_u8; 32 << 20]);
-        let after = watch.growth().expect("it was known before");
+        let after = watch.peak_growth().expect("it was known before");
         assert!(after >= before && after >= 24 << 20, "{before} {after}");
         drop(block);
-        assert!(available().is_none_or(|bytes| bytes > 0));
+        assert!(available_memory().is_none_or(|bytes| bytes > 0));
     }
 }

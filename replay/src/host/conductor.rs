@@ -23,7 +23,7 @@ use super::memory::Memory;
 use super::order::{Contender, Order};
 use super::player::{Batches, Player, Times};
 use super::report::Report;
-use crate::looks::{are_mostly_clock, nanoseconds};
+use crate::looks::{are_mostly_clock, as_nanoseconds};
 use crate::planned::PlannedError;
 use crate::sequence::Sequence;
 
@@ -96,15 +96,15 @@ struct Post {
 }
 
 /// Plays an order on memories that `build` makes, one for each thread.
-pub(super) fn conduct<M: Memory>(
+pub(super) fn conduct_threads<M: Memory>(
     order: &Order<'_>,
     build: impl Fn() -> Result<M, Obstacle> + Sync,
 ) -> Report {
     let threads = order.threads.get() as usize;
     let crew = Crew::new::<M>(order, threads);
-    let resident = Resident::watch();
+    let resident = Resident::watch_peak();
     let batches = thread::scope(|scope| {
-        let work = |index| crew.work(index, &build);
+        let work = |index| crew.run_thread(index, &build);
         let others: Vec<_> = (1..threads).map(|index| scope.spawn(move || work(index))).collect();
         let mut all = vec![work(0)];
         all.extend(
@@ -114,20 +114,20 @@ pub(super) fn conduct<M: Memory>(
     });
     let mut report = crew.conductor.into_inner().unwrap_or_else(PoisonError::into_inner).report;
     report.performance.physical_peak =
-        resident.growth().filter(|_| report.is_pattern_checked || order.work != Work::None);
+        resident.peak_growth().filter(|_| report.is_pattern_checked || order.work != Work::None);
     let (requests, frees): (Vec<_>, Vec<_>) = batches.into_iter().map(|[a, b]| (a, b)).unzip();
-    report.performance.alloc = quantiles(requests);
-    report.performance.free = quantiles(frees);
+    report.performance.alloc = call_quantiles(requests);
+    report.performance.free = call_quantiles(frees);
     report
 }
 
 /// Quantiles of all threads' batches; `None` if the clock takes more time than the calls.
-fn quantiles(batches: Vec<Batches>) -> Option<CallTime> {
+fn call_quantiles(batches: Vec<Batches>) -> Option<CallTime> {
     let runs = batches.iter().map(|batches| batches.runs).sum();
     if are_mostly_clock(runs, batches.iter().map(|batches| batches.all_ns).sum()) {
         return None;
     }
-    CallTime::of(batches.into_iter().flat_map(|batches| batches.per_call_ps).collect())
+    CallTime::from_times(batches.into_iter().flat_map(|batches| batches.per_call_ps).collect())
 }
 
 /// The threads and their meeting point.
@@ -140,7 +140,7 @@ struct Crew<'a> {
     process_usage: fn() -> Option<Usage>,
 }
 
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_ignoring_poison<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -158,31 +158,31 @@ impl<'a> Crew<'a> {
     }
 
     /// One thread from its first step to its last.
-    fn work<M: Memory>(
+    fn run_thread<M: Memory>(
         &self,
         index: usize,
         build: &(impl Fn() -> Result<M, Obstacle> + Sync),
     ) -> [Batches; 2] {
         let _guard = EndOnPanic;
         let mut batches = [Batches::default(), Batches::default()];
-        let Some(mut player) = self.player(index, build) else { return batches };
+        let Some(mut player) = self.build_player(index, build) else { return batches };
         let mut checker = Checker::new(self.fills);
-        let mut step = self.meet(index, Post::default());
+        let mut step = self.meet_others(index, Post::default());
         while step != Step::Stop {
             if step == Step::Renew {
                 // There may be no room for two memories at once.
                 drop(player);
-                let Some(renewed) = self.player(index, build) else { return batches };
+                let Some(renewed) = self.build_player(index, build) else { return batches };
                 player = renewed;
             }
             let mut post = Post::default();
             let work = self.order.work;
             let played = match step {
-                Step::CheckToPeak => player.check(&mut checker, false),
-                Step::CheckRest => player.check(&mut checker, true),
-                Step::WarmUp => player.timed(work, 1).map(|times| post.times = times),
-                Step::Sample(count) => player.timed(work, count).map(|times| post.times = times),
-                Step::Split(count) => player.split(work, count, &mut batches),
+                Step::CheckToPeak => player.check_propagation(&mut checker, false),
+                Step::CheckRest => player.check_propagation(&mut checker, true),
+                Step::WarmUp => player.time_propagations(work, 1).map(|times| post.times = times),
+                Step::Sample(count) => player.time_propagations(work, count).map(|times| post.times = times),
+                Step::Split(count) => player.time_calls(work, count, &mut batches),
                 Step::Renew | Step::Stop => Ok(()),
             };
             post.fault = played.err();
@@ -191,13 +191,13 @@ impl<'a> Crew<'a> {
             post.refused_range = player.memory().refused_range();
             post.planning = player.memory().planning();
             post.used_peak = checker.usable_peak();
-            step = self.meet(index, post);
+            step = self.meet_others(index, post);
         }
         batches
     }
 
     /// A player with a new memory; if that cannot be made, all threads learn of it.
-    fn player<M: Memory>(
+    fn build_player<M: Memory>(
         &self,
         index: usize,
         build: &(impl Fn() -> Result<M, Obstacle> + Sync),
@@ -205,22 +205,22 @@ impl<'a> Crew<'a> {
         match build() {
             Ok(memory) => Some(Player::new(self.order.sequences, memory)),
             Err(obstacle) => {
-                self.meet(index, Post { obstacle: Some(obstacle), ..Post::default() });
+                self.meet_others(index, Post { obstacle: Some(obstacle), ..Post::default() });
                 None
             }
         }
     }
 
     /// Waits for all threads; the first one chooses the next step.
-    fn meet(&self, index: usize, post: Post) -> Step {
-        locked(&self.posts)[index] = post;
+    fn meet_others(&self, index: usize, post: Post) -> Step {
+        lock_ignoring_poison(&self.posts)[index] = post;
         self.barrier.wait();
         if index == 0 {
-            let posts = locked(&self.posts);
-            locked(&self.conductor).proceed(&posts, (self.process_usage)());
+            let posts = lock_ignoring_poison(&self.posts);
+            lock_ignoring_poison(&self.conductor).choose_next_step(&posts, (self.process_usage)());
         }
         self.barrier.wait();
-        locked(&self.conductor).step
+        lock_ignoring_poison(&self.conductor).step
     }
 }
 
@@ -240,10 +240,11 @@ fn can_be_filled(order: &Order<'_>) -> bool {
     if matches!(order.contender, Contender::EmptyLoop) {
         return false;
     }
-    let most = |sequence: &Sequence| sequence.total().get().min(sequence.peak().get().saturating_mul(3));
+    let most =
+        |sequence: &Sequence| sequence.total_bytes().get().min(sequence.peak_bytes().get().saturating_mul(3));
     let most = order.sequences.iter().map(most).max().unwrap_or(0);
     let needed = most.saturating_mul(order.threads.get().into());
-    clock::available().is_none_or(|available| needed <= available / 2)
+    clock::available_memory().is_none_or(|available| needed <= available / 2)
 }
 
 /// The results of all threads so far.
@@ -286,7 +287,7 @@ impl<'a> Conductor<'a> {
             lock_wait_ns,
             waited_before: None,
             is_checked,
-            checks: checks(order.sequences),
+            checks: check_count(order.sequences),
             same: 0,
             reserved: u64::MAX,
             search_steps: 0,
@@ -297,29 +298,29 @@ impl<'a> Conductor<'a> {
     }
 
     /// Records the results of a step, and chooses the next one.
-    fn proceed(&mut self, posts: &[Post], process: Option<Usage>) {
-        if let Some(end) = broken(posts) {
+    fn choose_next_step(&mut self, posts: &[Post], process: Option<Usage>) {
+        if let Some(end) = first_failure(posts) {
             (self.report.performance.status, self.report.performance.reason) = end;
             self.report.refused_range = lack_of_addresses(posts);
             self.step = Step::Stop;
             return;
         }
-        let reserved = self.account(posts, process);
+        let reserved = self.record_usage(posts, process);
         self.step = match self.step {
             // All memories exist now.
             Step::Stop if self.is_checked => Step::CheckToPeak,
             Step::Stop => self.warm_up(),
             Step::CheckToPeak => Step::CheckRest,
-            Step::CheckRest => self.checked(posts),
+            Step::CheckRest => self.after_check(posts),
             Step::Renew => self.begin_samples(posts),
             Step::WarmUp => self.warmed_up(posts, reserved),
-            Step::Sample(count) => self.sampled(posts, count, reserved),
-            Step::Split(count) => self.split(count),
+            Step::Sample(count) => self.after_sample(posts, count, reserved),
+            Step::Split(count) => self.split_step(count),
         };
     }
 
     /// Records the threads' usage; returns the bytes reserved now.
-    fn account(&mut self, posts: &[Post], process: Option<Usage>) -> u64 {
+    fn record_usage(&mut self, posts: &[Post], process: Option<Usage>) -> u64 {
         let sum = |of: fn(&Usage) -> u64| posts.iter().map(|post| of(&post.usage)).sum::<u64>();
         let (mut reserved, mut peak) =
             (sum(|usage| usage.reserved.get()), sum(|usage| usage.reserved_peak.get()));
@@ -341,7 +342,7 @@ impl<'a> Conductor<'a> {
         reserved
     }
 
-    fn checked(&mut self, posts: &[Post]) -> Step {
+    fn after_check(&mut self, posts: &[Post]) -> Step {
         self.report.performance.warm_up += 1;
         self.report.performance.used_peak = Some(posts.iter().map(|post| post.used_peak).sum());
         if self.report.performance.warm_up < self.checks {
@@ -362,7 +363,7 @@ impl<'a> Conductor<'a> {
 
     fn warmed_up(&mut self, posts: &[Post], reserved: u64) -> Step {
         self.report.performance.warm_up += 1;
-        self.watch(reserved);
+        self.watch_reserved(reserved);
         let least = self.order.effort.warm_up.unwrap_or(WARM_UP);
         let is_warm = self.report.performance.warm_up >= least && self.report.performance.is_steady;
         let limit = self.order.effort.budget.saturating_mul(WARM_UP_BUDGETS);
@@ -373,14 +374,14 @@ impl<'a> Conductor<'a> {
     }
 
     /// Records whether the reserved bytes changed.
-    fn watch(&mut self, reserved: u64) {
+    fn watch_reserved(&mut self, reserved: u64) {
         self.same = if reserved == self.reserved { self.same + 1 } else { 0 };
         self.reserved = reserved;
         self.report.performance.is_steady = self.same + 1 >= STEADY;
     }
 
     fn begin_samples(&mut self, posts: &[Post]) -> Step {
-        self.per_sample = self.propagations_per_sample(span(posts));
+        self.per_sample = self.propagations_per_sample(wall_span(posts));
         self.waited_before = (self.lock_wait_ns)();
         self.began_ns = monotonic_ns();
         self.next_sample()
@@ -416,25 +417,25 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    fn sampled(&mut self, posts: &[Post], propagations: u32, reserved: u64) -> Step {
+    fn after_sample(&mut self, posts: &[Post], propagations: u32, reserved: u64) -> Step {
         let cpu_ns = posts.iter().map(|post| post.times.cpu_ns).sum();
         let all = posts.iter().filter_map(|post| post.planning);
-        let planning = all.reduce(Planning::and);
+        let planning = all.reduce(Planning::combined_with);
         self.report.performance.missed = planning.map(|planning| planning.missed);
         self.report.performance.samples.push(Sample {
             propagations,
-            wall_ns: span(posts),
+            wall_ns: wall_span(posts),
             cpu_ns: Some(cpu_ns),
             reserved: Some(reserved),
             reserved_peak: posts.iter().map(|post| post.most_held).sum(),
             plans: planning.map(|planning| planning.plans),
-            planning_ns: planning.map(|planning| nanoseconds(planning.time)),
+            planning_ns: planning.map(|planning| as_nanoseconds(planning.time)),
             planned: planning.map(|planning| planning.planned),
             missed: planning.map(|planning| planning.missed.total()),
             ..Sample::default()
         });
         if self.order.effort.warm_up == Some(0) {
-            self.watch(reserved);
+            self.watch_reserved(reserved);
         }
         self.next_sample()
     }
@@ -447,7 +448,7 @@ impl<'a> Conductor<'a> {
         Step::Split(self.per_sample.max(all))
     }
 
-    fn split(&mut self, count: u32) -> Step {
+    fn split_step(&mut self, count: u32) -> Step {
         let is_long = self.elapsed() >= self.order.effort.budget / SPLIT_SHARE;
         if is_long || self.order.effort.iterations.is_some() { Step::Stop } else { Step::Split(count) }
     }
@@ -459,21 +460,21 @@ fn is_one_by_one(order: &Order<'_>) -> bool {
 }
 
 /// The number of propagations to check; each sequence is checked equally often.
-fn checks(sequences: &[Sequence]) -> u32 {
-    let is_large = sequences.iter().any(|sequence| sequence.total().get() >= LARGE);
+fn check_count(sequences: &[Sequence]) -> u32 {
+    let is_large = sequences.iter().any(|sequence| sequence.total_bytes().get() >= LARGE);
     let all = u32::try_from(sequences.len()).unwrap_or(u32::MAX);
     all.saturating_mul(if is_large { 1 } else { CHECKS })
 }
 
 /// Nanoseconds from the first thread's begin to the last thread's end.
-fn span(posts: &[Post]) -> u64 {
+fn wall_span(posts: &[Post]) -> u64 {
     let start = posts.iter().map(|post| post.times.start_ns).min().unwrap_or(0);
     let end = posts.iter().map(|post| post.times.end_ns).max().unwrap_or(0);
     end.saturating_sub(start)
 }
 
 /// The first thread's failure, if any; corruption takes precedence.
-fn broken(posts: &[Post]) -> Option<(End, String)> {
+fn first_failure(posts: &[Post]) -> Option<(End, String)> {
     let ends = posts.iter().filter_map(|post| {
         let obstacle = post.obstacle.clone().map(|obstacle| (obstacle.end, obstacle.reason));
         obstacle.or_else(|| post.fault.map(|fault| (end_of(fault), fault.to_string())))

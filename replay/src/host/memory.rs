@@ -15,8 +15,8 @@ use super::backing::{Book, HostBacking};
 /// # Safety
 ///
 /// An implementation promises this for an `address`, not 0, that [`alloc`](Self::alloc) returned for `size` bytes. If
-/// [`backs`](Self::backs) returns `true`, these bytes may be read and written and no Rust value lies there, until the
-/// address is freed or [`releases`](Self::releases) changes.
+/// [`is_backed`](Self::is_backed) returns `true`, these bytes may be read and written and no Rust value lies there, until the
+/// address is freed or [`release_count`](Self::release_count) changes.
 pub(super) unsafe trait Memory: Send {
     /// A block of `size` bytes; 0 is a valid answer to a request for no bytes.
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError>;
@@ -29,10 +29,10 @@ pub(super) unsafe trait Memory: Send {
     unsafe fn free(&mut self, address: u64) -> Result<(), NotLive>;
 
     /// Whether a block that was handed out is backed by memory.
-    fn backs(&self, address: u64, size: u64) -> bool;
+    fn is_backed(&self, address: u64, size: u64) -> bool;
 
     /// A number that changes whenever memory is released. Default: memory is never released while blocks are live.
-    fn releases(&self) -> u64 {
+    fn release_count(&self) -> u64 {
         0
     }
 
@@ -49,7 +49,7 @@ pub(super) unsafe trait Memory: Send {
     }
 
     /// Receives the operation of the requests that follow. Default: does nothing.
-    fn enter(&mut self, operation: u64) {
+    fn enter_operation(&mut self, operation: u64) {
         let _ = operation;
     }
 
@@ -83,7 +83,7 @@ pub(super) unsafe trait Memory: Send {
     /// # Safety
     ///
     /// As [`free`](Self::free).
-    unsafe fn usable(&self, address: u64) -> Option<u64> {
+    unsafe fn usable_bytes(&self, address: u64) -> Option<u64> {
         let _ = address;
         None
     }
@@ -115,7 +115,7 @@ impl<A: OnlineAllocator> Online<A> {
         backing: HostBacking,
         build: impl FnOnce(Box<dyn Backing>) -> Result<A, E>,
     ) -> Result<Self, E> {
-        let book = backing.book();
+        let book = backing.shared_book();
         let (backing, meter) = Metered::new(backing);
         Ok(Self { allocator: build(Box::new(backing))?, book, meter })
     }
@@ -137,13 +137,13 @@ unsafe impl<A: OnlineAllocator> Memory for Online<A> {
         self.allocator.free(Address::new(address))
     }
 
-    fn backs(&self, address: u64, size: u64) -> bool {
-        self.book.backs(address, size)
+    fn is_backed(&self, address: u64, size: u64) -> bool {
+        self.book.is_backed(address, size)
     }
 
     #[inline]
-    fn releases(&self) -> u64 {
-        self.book.releases()
+    fn release_count(&self) -> u64 {
+        self.book.release_count()
     }
 
     fn end_propagation(&mut self) {
@@ -159,8 +159,8 @@ unsafe impl<A: OnlineAllocator> Memory for Online<A> {
     }
 
     #[inline]
-    fn enter(&mut self, operation: u64) {
-        self.allocator.enter(operation);
+    fn enter_operation(&mut self, operation: u64) {
+        self.allocator.enter_operation(operation);
     }
 
     fn usage(&self) -> Usage {
@@ -199,7 +199,7 @@ unsafe impl Memory for EmptyLoop {
         Ok(())
     }
 
-    fn backs(&self, _: u64, _: u64) -> bool {
+    fn is_backed(&self, _: u64, _: u64) -> bool {
         false
     }
 }

@@ -1,6 +1,6 @@
 //! Plays the requests of a trace on host memory, and measures the cost of plans, pools and process allocators.
 //!
-//! [`replay`] plays one contender in this process. It first checks every block, then plays propagations until the
+//! [`replay_contender`] plays one contender in this process. It first checks every block, then plays propagations until the
 //! reserved bytes no longer change, then times them. An allocator's options and the memory counters are those of the
 //! whole process, so to compare contenders, give each its own process.
 //!
@@ -51,6 +51,6 @@ pub use report::Report;
 ///
 /// If there are no sequences, or a thread cannot be started.
 #[must_use]
-pub fn replay(order: &Order<'_>) -> Report {
+pub fn replay_contender(order: &Order<'_>) -> Report {
     play::play(order)
 }

@@ -96,7 +96,7 @@ impl Malloc {
 
     /// The environment variables that a process needs at its start to play this allocator.
     #[must_use]
-    pub const fn environment(self) -> &'static [(&'static str, &'static str)] {
+    pub const fn start_environment(self) -> &'static [(&'static str, &'static str)] {
         /// jemalloc's TLS takes about 3 KiB; glibc keeps 512 bytes.
         const ROOM: (&str, &str) = ("GLIBC_TUNABLES", "glibc.rtld.optional_static_tls=16384");
         match self {

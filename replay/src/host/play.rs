@@ -4,7 +4,7 @@ use planlab_dsa::performance::Work;
 use planlab_dsa::{NO_OPERATIONS, Simulated};
 
 use super::backing::HostBacking;
-use super::conductor::conduct;
+use super::conductor::conduct_threads;
 use super::memory::{EmptyLoop, Online};
 use super::order::{BuildAllocator, Contender, Order};
 use super::report::Report;
@@ -14,23 +14,25 @@ use crate::planned::Planned;
 /// Plays the contender of an order.
 pub(super) fn play(order: &Order<'_>) -> Report {
     if let Some(reason) = obstacle(order) {
-        return Report::unavailable(reason);
+        return Report::from_absence(reason);
     }
     let backing = || order.capacity.map_or_else(HostBacking::new, HostBacking::with_capacity);
     match order.contender {
         Contender::Plan(plan) => {
-            conduct(order, || Ok(Online::new(backing(), |backing| Planned::new(plan, backing))?))
+            conduct_threads(order, || Ok(Online::new(backing(), |backing| Planned::new(plan, backing))?))
         }
-        Contender::Online(build) => conduct(order, || Online::new(backing(), |backing| Ok(build(backing)))),
+        Contender::Online(build) => {
+            conduct_threads(order, || Online::new(backing(), |backing| Ok(build(backing))))
+        }
         Contender::Malloc(malloc) => mallocs::play(malloc, order),
-        Contender::EmptyLoop => conduct(order, || Ok(EmptyLoop::default())),
+        Contender::EmptyLoop => conduct_threads(order, || Ok(EmptyLoop::default())),
     }
 }
 
 /// Why an order cannot be played at all.
 fn obstacle(order: &Order<'_>) -> Option<String> {
     let threads = u64::from(order.threads.get());
-    let most = order.sequences.iter().map(|sequence| sequence.peak().get()).max().unwrap_or(0);
+    let most = order.sequences.iter().map(|sequence| sequence.peak_bytes().get()).max().unwrap_or(0);
     let needed = most.saturating_mul(threads);
     match (order.contender, order.work) {
         (_, work) if !work.is_for_host() => Some(format!("--work {work} is for devices")),
@@ -45,7 +47,7 @@ fn obstacle(order: &Order<'_>) -> Option<String> {
         }
         (Contender::Online(build), _) if lacks_operations(order, build) => Some(NO_OPERATIONS.to_owned()),
         (_, Work::Pages | Work::Pattern) => {
-            let available = clock::available().filter(|&available| needed > available)?;
+            let available = clock::available_memory().filter(|&available| needed > available)?;
             Some(format!("{needed} bytes are live at once, {available} are available"))
         }
         _ => None,

@@ -3,9 +3,9 @@
 //! Several sequences are played in turn, each as one propagation. The address of each block is stored in a table
 //! through `black_box`, so the optimiser keeps the store, as for a real caller. Two things are timed, in nanoseconds:
 //!
-//! - *Propagations* ([`Player::timed`]): thread CPU time and wall time of several in a row, with all calls, the work
+//! - *Propagations* ([`Player::time_propagations`]): thread CPU time and wall time of several in a row, with all calls, the work
 //!   on the blocks and the loop over the runs.
-//! - *Calls* ([`Player::split`]): wall time around each run of requests and each run of frees, in batches of at least
+//! - *Calls* ([`Player::time_calls`]): wall time around each run of requests and each run of frees, in batches of at least
 //!   [`BATCH`] calls. The time excludes the work on the blocks and includes the clock, read twice for a run.
 #![allow(unsafe_code, reason = "blocks are raw memory")]
 
@@ -66,7 +66,7 @@ pub(super) struct Batches {
 }
 
 impl Batches {
-    fn add(&mut self, calls: usize, ns: u64) {
+    fn add_batch(&mut self, calls: usize, ns: u64) {
         self.calls += calls as u64;
         self.ns += ns;
         self.runs += 1;
@@ -87,14 +87,14 @@ trait Toil {
     /// # Safety
     ///
     /// The block may be written.
-    unsafe fn begin(_address: u64, _size: u64, _key: u64) {}
+    unsafe fn begin_block(_address: u64, _size: u64, _key: u64) {}
 
     /// Returns the distance of the first wrong byte, if there is one. Default: looks at none.
     ///
     /// # Safety
     ///
-    /// The block may be read, and was given to [`begin`](Self::begin).
-    unsafe fn end(_address: u64, _size: u64, _key: u64) -> Option<u64> {
+    /// The block may be read, and was given to [`begin_block`](Self::begin_block).
+    unsafe fn end_block(_address: u64, _size: u64, _key: u64) -> Option<u64> {
         None
     }
 }
@@ -110,21 +110,21 @@ impl Toil for Nothing {
 impl Toil for Pages {
     const TOUCHES: bool = true;
 
-    unsafe fn begin(address: u64, size: u64, _: u64) {
+    unsafe fn begin_block(address: u64, size: u64, _: u64) {
         // SAFETY: the caller guarantees it.
-        unsafe { pattern::touch(address, size) };
+        unsafe { pattern::touch_pages(address, size) };
     }
 }
 
 impl Toil for Patterns {
     const TOUCHES: bool = true;
 
-    unsafe fn begin(address: u64, size: u64, key: u64) {
+    unsafe fn begin_block(address: u64, size: u64, key: u64) {
         // SAFETY: the caller guarantees it.
-        unsafe { pattern::fill(address, size, key) };
+        unsafe { pattern::fill_block(address, size, key) };
     }
 
-    unsafe fn end(address: u64, size: u64, key: u64) -> Option<u64> {
+    unsafe fn end_block(address: u64, size: u64, key: u64) -> Option<u64> {
         // SAFETY: the caller guarantees it.
         unsafe { pattern::first_wrong(address, size, key) }
     }
@@ -161,21 +161,22 @@ impl<'s, M: Memory> Player<'s, M> {
     }
 
     /// Plays a propagation's runs up to its peak, or the rest, and checks every block.
-    pub(super) fn check(&mut self, checker: &mut Checker, is_rest: bool) -> Result<(), Fault> {
+    pub(super) fn check_propagation(&mut self, checker: &mut Checker, is_rest: bool) -> Result<(), Fault> {
         let sequence = self.sequence;
-        let [first, second] = sequence.halves();
+        let [first, second] = sequence.halves_at_peak();
         let half = if is_rest { second } else { first };
         for (kind, buffers) in half {
             for &buffer in buffers {
                 let at = buffer as usize;
                 match kind {
                     Kind::Alloc => {
-                        self.name_operation(self.operations(), buffer);
-                        self.addresses[at] = checker.alloc(&mut self.memory, buffer, sequence.sizes()[at])?;
+                        self.name_operation(self.needed_operations(), buffer);
+                        self.addresses[at] =
+                            checker.alloc_block(&mut self.memory, buffer, sequence.sizes()[at])?;
                     }
                     Kind::Free => {
                         let address = mem::take(&mut self.addresses[at]);
-                        if !checker.free(&mut self.memory, address)? {
+                        if !checker.free_block(&mut self.memory, address)? {
                             self.free_empty(buffer, address)?;
                         }
                     }
@@ -183,7 +184,7 @@ impl<'s, M: Memory> Player<'s, M> {
             }
         }
         if is_rest {
-            self.finish();
+            self.finish_propagations();
         }
         Ok(())
     }
@@ -196,20 +197,20 @@ impl<'s, M: Memory> Player<'s, M> {
     }
 
     /// Plays `propagations` propagations and times them together.
-    pub(super) fn timed(&mut self, work: Work, propagations: u32) -> Result<Times, Fault> {
+    pub(super) fn time_propagations(&mut self, work: Work, propagations: u32) -> Result<Times, Fault> {
         let (cpu, start_ns) = (thread_cpu_ns(), monotonic_ns());
         for _ in 0..propagations {
             match work {
-                Work::Pages => self.propagate(Self::play_runs::<Pages>),
-                Work::Pattern => self.propagate(Self::play_runs::<Patterns>),
-                _ => self.propagate(Self::play_runs::<Nothing>),
+                Work::Pages => self.run_propagation(Self::play_runs::<Pages>),
+                Work::Pattern => self.run_propagation(Self::play_runs::<Patterns>),
+                _ => self.run_propagation(Self::play_runs::<Nothing>),
             }?;
         }
         let end_ns = monotonic_ns();
         Ok(Times { start_ns, end_ns, cpu_ns: thread_cpu_ns() - cpu })
     }
 
-    fn propagate(
+    fn run_propagation(
         &mut self,
         play: impl FnOnce(&mut Self, &mut [u64]) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
@@ -218,32 +219,32 @@ impl<'s, M: Memory> Player<'s, M> {
         let played = play(self, &mut addresses);
         self.addresses = addresses;
         played?;
-        self.finish();
+        self.finish_propagations();
         Ok(())
     }
 
     fn play_runs<T: Toil>(&mut self, addresses: &mut [u64]) -> Result<(), Fault> {
         let sequence = self.sequence;
-        let (sizes, operations) = (sequence.sizes(), self.operations());
+        let (sizes, operations) = (sequence.sizes(), self.needed_operations());
         for (kind, buffers) in sequence.runs() {
             match kind {
                 Kind::Alloc if operations.is_some() => {
                     for &buffer in buffers {
                         self.name_operation(operations, buffer);
-                        request(&mut self.memory, addresses, sizes, buffer)?;
-                        self.begin::<T>(buffer, addresses)?;
+                        request_block(&mut self.memory, addresses, sizes, buffer)?;
+                        self.begin_propagation::<T>(buffer, addresses)?;
                     }
                 }
                 Kind::Alloc => {
                     for &buffer in buffers {
-                        request(&mut self.memory, addresses, sizes, buffer)?;
-                        self.begin::<T>(buffer, addresses)?;
+                        request_block(&mut self.memory, addresses, sizes, buffer)?;
+                        self.begin_propagation::<T>(buffer, addresses)?;
                     }
                 }
                 Kind::Free => {
                     for &buffer in buffers {
-                        self.end::<T>(buffer, addresses)?;
-                        release(&mut self.memory, addresses, buffer)?;
+                        self.end_toil::<T>(buffer, addresses)?;
+                        release_block(&mut self.memory, addresses, buffer)?;
                     }
                 }
             }
@@ -252,7 +253,7 @@ impl<'s, M: Memory> Player<'s, M> {
     }
 
     /// Plays propagations and times the calls of each run together, without the work: requests, then frees.
-    pub(super) fn split(
+    pub(super) fn time_calls(
         &mut self,
         work: Work,
         propagations: u32,
@@ -264,7 +265,7 @@ impl<'s, M: Memory> Player<'s, M> {
             _ => Self::play_runs_apart::<Nothing>,
         };
         (0..propagations)
-            .try_for_each(|_| self.propagate(|player, addresses| play(player, batches, addresses)))
+            .try_for_each(|_| self.run_propagation(|player, addresses| play(player, batches, addresses)))
     }
 
     fn play_runs_apart<T: Toil>(
@@ -273,7 +274,7 @@ impl<'s, M: Memory> Player<'s, M> {
         addresses: &mut [u64],
     ) -> Result<(), Fault> {
         let sequence = self.sequence;
-        let (sizes, operations) = (sequence.sizes(), self.operations());
+        let (sizes, operations) = (sequence.sizes(), self.needed_operations());
         for (kind, buffers) in sequence.runs() {
             let mut all = buffers.iter().copied();
             match kind {
@@ -282,19 +283,19 @@ impl<'s, M: Memory> Player<'s, M> {
                     if operations.is_some() {
                         all.try_for_each(|buffer| {
                             self.name_operation(operations, buffer);
-                            request(&mut self.memory, addresses, sizes, buffer)
+                            request_block(&mut self.memory, addresses, sizes, buffer)
                         })?;
                     } else {
-                        all.try_for_each(|buffer| request(&mut self.memory, addresses, sizes, buffer))?;
+                        all.try_for_each(|buffer| request_block(&mut self.memory, addresses, sizes, buffer))?;
                     }
-                    requests.add(buffers.len(), monotonic_ns() - start);
-                    buffers.iter().try_for_each(|&buffer| self.begin::<T>(buffer, addresses))?;
+                    requests.add_batch(buffers.len(), monotonic_ns() - start);
+                    buffers.iter().try_for_each(|&buffer| self.begin_propagation::<T>(buffer, addresses))?;
                 }
                 Kind::Free => {
-                    buffers.iter().try_for_each(|&buffer| self.end::<T>(buffer, addresses))?;
+                    buffers.iter().try_for_each(|&buffer| self.end_toil::<T>(buffer, addresses))?;
                     let start = monotonic_ns();
-                    all.try_for_each(|buffer| release(&mut self.memory, addresses, buffer))?;
-                    frees.add(buffers.len(), monotonic_ns() - start);
+                    all.try_for_each(|buffer| release_block(&mut self.memory, addresses, buffer))?;
+                    frees.add_batch(buffers.len(), monotonic_ns() - start);
                 }
             }
         }
@@ -302,7 +303,7 @@ impl<'s, M: Memory> Player<'s, M> {
     }
 
     /// The operation of each buffer, if the memory needs them.
-    fn operations(&self) -> Option<&'s [u64]> {
+    fn needed_operations(&self) -> Option<&'s [u64]> {
         self.sequence.operations().filter(|_| self.wants_operations)
     }
 
@@ -312,11 +313,11 @@ impl<'s, M: Memory> Player<'s, M> {
         let Some(operations) = operations else { return };
         let operation = operations[buffer as usize];
         if self.entered.replace(operation) != Some(operation) {
-            self.memory.enter(operation);
+            self.memory.enter_operation(operation);
         }
     }
 
-    fn finish(&mut self) {
+    fn finish_propagations(&mut self) {
         self.memory.end_propagation();
         self.entered = None;
         self.number += 1;
@@ -330,21 +331,21 @@ impl<'s, M: Memory> Player<'s, M> {
     }
 
     #[inline]
-    fn begin<T: Toil>(&mut self, buffer: u32, addresses: &[u64]) -> Result<(), Fault> {
+    fn begin_propagation<T: Toil>(&mut self, buffer: u32, addresses: &[u64]) -> Result<(), Fault> {
         if T::TOUCHES {
-            let (address, size) = self.admit(buffer, addresses[buffer as usize])?;
+            let (address, size) = self.admit_address(buffer, addresses[buffer as usize])?;
             // SAFETY: the block is live, and the memory backs it.
-            unsafe { T::begin(address, size, self.key(buffer)) };
+            unsafe { T::begin_block(address, size, self.block_key(buffer)) };
         }
         Ok(())
     }
 
     #[inline]
-    fn end<T: Toil>(&mut self, buffer: u32, addresses: &[u64]) -> Result<(), Fault> {
+    fn end_toil<T: Toil>(&mut self, buffer: u32, addresses: &[u64]) -> Result<(), Fault> {
         if T::TOUCHES {
-            let (address, size) = self.admit(buffer, addresses[buffer as usize])?;
+            let (address, size) = self.admit_address(buffer, addresses[buffer as usize])?;
             // SAFETY: the block is live, the memory backs it, and `begin` received it when it was handed out.
-            if let Some(at) = unsafe { T::end(address, size, self.key(buffer)) } {
+            if let Some(at) = unsafe { T::end_block(address, size, self.block_key(buffer)) } {
                 return Err(Fault::Changed { buffer, at });
             }
         }
@@ -353,12 +354,12 @@ impl<'s, M: Memory> Player<'s, M> {
 
     /// The block of a buffer, if it is memory. The answer for an address stays valid while no memory is released.
     #[inline]
-    fn admit(&mut self, buffer: u32, address: u64) -> Result<(u64, u64), Fault> {
+    fn admit_address(&mut self, buffer: u32, address: u64) -> Result<(u64, u64), Fault> {
         let at = buffer as usize;
         let size = self.sequence.sizes()[at];
-        let as_of = (address, self.memory.releases());
+        let as_of = (address, self.memory.release_count());
         if self.admitted[at] != as_of && size > 0 {
-            if !self.memory.backs(address, size) {
+            if !self.memory.is_backed(address, size) {
                 return Err(Fault::Outside {
                     buffer,
                     address: Address::new(address),
@@ -371,13 +372,13 @@ impl<'s, M: Memory> Player<'s, M> {
     }
 
     #[inline]
-    fn key(&self, buffer: u32) -> u64 {
-        pattern::key((self.number << 32) ^ u64::from(buffer))
+    fn block_key(&self, buffer: u32) -> u64 {
+        pattern::block_key((self.number << 32) ^ u64::from(buffer))
     }
 }
 
 #[inline]
-fn request<M: Memory>(
+fn request_block<M: Memory>(
     memory: &mut M,
     addresses: &mut [u64],
     sizes: &[u64],
@@ -390,7 +391,7 @@ fn request<M: Memory>(
 }
 
 #[inline]
-fn release<M: Memory>(memory: &mut M, addresses: &mut [u64], buffer: u32) -> Result<(), Fault> {
+fn release_block<M: Memory>(memory: &mut M, addresses: &mut [u64], buffer: u32) -> Result<(), Fault> {
     let address = mem::take(&mut addresses[buffer as usize]);
     // SAFETY: it was taken out of `addresses`, which contains only addresses that this memory handed out, each once.
     unsafe { memory.free(address) }.map_err(|error| Fault::Free { buffer, error })
@@ -403,10 +404,10 @@ mod tests {
     #[test]
     fn batches_hold_whole_runs_of_enough_calls() {
         let mut batches = Batches::default();
-        batches.add(60, 60);
+        batches.add_batch(60, 60);
         assert!(batches.per_call_ps.is_empty());
-        batches.add(40, 140);
-        batches.add(64, 640);
+        batches.add_batch(40, 140);
+        batches.add_batch(64, 640);
         assert_eq!(batches.per_call_ps, [2000, 10_000]);
         assert_eq!((batches.runs, batches.all_ns), (3, 840));
     }

@@ -18,8 +18,8 @@ pub struct Report {
 
 impl Report {
     /// The report of a contender that cannot play the order.
-    pub(super) fn unavailable(reason: impl Into<String>) -> Self {
-        let performance = Performance::failed(End::Unavailable, reason.into());
+    pub(super) fn from_absence(reason: impl Into<String>) -> Self {
+        let performance = Performance::without_measurements(End::Unavailable, reason.into());
         Self { performance, ..Self::default() }
     }
 }

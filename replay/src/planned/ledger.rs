@@ -48,13 +48,13 @@ struct Slot {
 }
 
 /// A fresh ledger of a plan, and the calls of a propagation in order, each with its buffer.
-pub(super) fn write(plan: &VerifiedPlan<'_>) -> (Ledger, Vec<(Kind, usize)>) {
+pub(super) fn write_ledger(plan: &VerifiedPlan<'_>) -> (Ledger, Vec<(Kind, usize)>) {
     let sequence = Sequence::new(&Requests::new(plan.instance()));
     let script: Vec<_> = sequence.calls().map(|(kind, buffer)| (kind, buffer as usize)).collect();
-    let (order, freed) = orders(&script, plan.instance().len());
-    let (places, numbers) = places(plan, &order);
+    let (order, freed) = request_and_free_orders(&script, plan.instance().len());
+    let (places, numbers) = number_offsets(plan, &order);
     let ledger = Ledger {
-        slots: slots(plan, &order, &freed, &numbers),
+        slots: build_slots(plan, &order, &freed, &numbers),
         freed: freed.into(),
         occupants: vec![0; places.len()].into(),
         places,
@@ -71,17 +71,17 @@ pub(super) fn write(plan: &VerifiedPlan<'_>) -> (Ledger, Vec<(Kind, usize)>) {
 
 impl Ledger {
     /// The number of requests in one propagation.
-    pub(super) fn requests(&self) -> usize {
+    pub(super) fn request_count(&self) -> usize {
         self.slots.len()
     }
 
     /// Blocks in use.
-    pub(super) fn live(&self) -> u32 {
+    pub(super) fn live_blocks(&self) -> u32 {
         self.live
     }
 
     /// Bytes of the blocks in use.
-    pub(super) fn used(&self) -> u64 {
+    pub(super) fn used_bytes(&self) -> u64 {
         self.used
     }
 
@@ -91,20 +91,20 @@ impl Ledger {
     }
 
     /// Records the first calls of a propagation, all of them as planned. The ledger must be fresh.
-    pub(super) fn follow(&mut self, calls: impl Iterator<Item = Kind>) {
+    pub(super) fn follow_calls(&mut self, calls: impl Iterator<Item = Kind>) {
         debug_assert!(self.is_fresh(), "planned calls come first in a propagation");
         // A free of a late block may have moved both.
         (self.due, self.expected) = (0, 0);
         for kind in calls {
             match kind {
-                Kind::Alloc => drop(self.serve(Bytes::new(self.slots[self.next].size))),
-                Kind::Free => self.vacate(self.freed[self.expected] as usize),
+                Kind::Alloc => drop(self.serve_request(Bytes::new(self.slots[self.next].size))),
+                Kind::Free => self.vacate_request(self.freed[self.expected] as usize),
             }
         }
     }
 
     /// Whether the next request may have this size.
-    pub(super) fn check(&mut self, size: Bytes) -> Result<(), AllocError> {
+    pub(super) fn check_request(&mut self, size: Bytes) -> Result<(), AllocError> {
         let reason = match self.slots.get(self.next).copied() {
             None => "the plan has no more requests",
             Some(slot) if size.get() > slot.size => "it is larger than planned",
@@ -129,7 +129,7 @@ impl Ledger {
     }
 
     /// Records the next request, which `check` accepted, and returns its offset; `None` for a request of no bytes.
-    pub(super) fn serve(&mut self, size: Bytes) -> Option<u64> {
+    pub(super) fn serve_request(&mut self, size: Bytes) -> Option<u64> {
         let request = self.next;
         self.next += 1;
         if size == Bytes::ZERO {
@@ -146,14 +146,14 @@ impl Ledger {
     }
 
     /// Frees the block at an offset; `false` if no block is live there.
-    pub(super) fn free(&mut self, offset: u64) -> bool {
+    pub(super) fn free_offset(&mut self, offset: u64) -> bool {
         let planned = self.freed.get(self.expected).map(|&request| request as usize);
         let is_live_there = |&request: &usize| {
             let slot = &self.slots[request];
             slot.propagation != 0 && slot.offset == offset
         };
         let request = planned.filter(is_live_there).or_else(|| self.occupant(offset).filter(is_live_there));
-        request.map(|request| self.vacate(request)).is_some()
+        request.map(|request| self.vacate_request(request)).is_some()
     }
 
     /// The request last served at an offset.
@@ -161,7 +161,7 @@ impl Ledger {
         self.places.get(&offset).map(|&place| self.occupants[place as usize] as usize)
     }
 
-    fn vacate(&mut self, request: usize) {
+    fn vacate_request(&mut self, request: usize) {
         let slot = &mut self.slots[request];
         let is_late = slot.propagation != self.propagation;
         self.late -= u32::from(is_late);
@@ -184,7 +184,7 @@ impl Ledger {
 }
 
 /// The buffers in the order of their requests, and the requests in the order of their frees.
-fn orders(script: &[(Kind, usize)], buffers: usize) -> (Vec<usize>, Vec<u32>) {
+fn request_and_free_orders(script: &[(Kind, usize)], buffers: usize) -> (Vec<usize>, Vec<u32>) {
     let (mut order, mut freed) = (Vec::with_capacity(buffers), Vec::with_capacity(buffers));
     let mut number_of = vec![0; buffers];
     for &(kind, buffer) in script {
@@ -200,7 +200,7 @@ fn orders(script: &[(Kind, usize)], buffers: usize) -> (Vec<usize>, Vec<u32>) {
 }
 
 /// A number for each offset in use, and the number of each request's offset.
-fn places(plan: &VerifiedPlan<'_>, order: &[usize]) -> (FxHashMap<u64, u32>, Vec<u32>) {
+fn number_offsets(plan: &VerifiedPlan<'_>, order: &[usize]) -> (FxHashMap<u64, u32>, Vec<u32>) {
     let mut places = FxHashMap::default();
     let mut number = |&buffer: &usize| {
         let new = u32::try_from(places.len()).expect("an instance holds at most 2^32 - 1 buffers");
@@ -210,7 +210,7 @@ fn places(plan: &VerifiedPlan<'_>, order: &[usize]) -> (FxHashMap<u64, u32>, Vec
     (places, numbers)
 }
 
-fn slots(plan: &VerifiedPlan<'_>, order: &[usize], freed: &[u32], places: &[u32]) -> Box<[Slot]> {
+fn build_slots(plan: &VerifiedPlan<'_>, order: &[usize], freed: &[u32], places: &[u32]) -> Box<[Slot]> {
     let mut place_freed = vec![0; order.len()];
     for (place, &request) in (0_u32..).zip(freed) {
         place_freed[request as usize] = place;

@@ -145,7 +145,7 @@ impl Planned {
     ///
     /// [`PlannedError`] if a sequence of requests cannot follow the plan, or the backing has no memory.
     pub fn new(plan: &VerifiedPlan<'_>, backing: Box<dyn Backing>) -> Result<Self, PlannedError> {
-        refuse(plan)?;
+        refuse_sharing(plan)?;
         let instance = plan.instance();
         let no_memory = |refused| PlannedError::NoMemory { height: plan.height(), refused };
         let align = common_alignment(instance).ok_or(PlannedError::Alignments)?;
@@ -154,7 +154,7 @@ impl Planned {
             Bytes::ZERO => 0,
             height => height.get().checked_add(spare).ok_or_else(|| no_memory(Refused))?,
         };
-        let (ledger, script) = ledger::write(plan);
+        let (ledger, script) = ledger::write_ledger(plan);
         let calls: Box<[_]> = planned_calls(plan, &script).collect();
         let mut planned = Self {
             used: used_before(&calls, &script, instance).into(),
@@ -172,19 +172,19 @@ impl Planned {
             acquisitions: 0,
             releases: 0,
         };
-        planned.acquire().map_err(no_memory)?;
+        planned.acquire_segment().map_err(no_memory)?;
         planned.return_to_plan();
         Ok(planned)
     }
 
     /// The number of requests in one propagation.
     #[must_use]
-    pub fn requests(&self) -> usize {
-        self.ledger.requests()
+    pub fn request_count(&self) -> usize {
+        self.ledger.request_count()
     }
 
     /// Takes a segment; a plan without bytes needs none.
-    fn acquire(&mut self) -> Result<(), Refused> {
+    fn acquire_segment(&mut self) -> Result<(), Refused> {
         if self.segment > 0 {
             self.held = self.backing.acquire(Bytes::new(self.segment))?;
             self.base = self.held.get().next_multiple_of(self.align);
@@ -207,7 +207,7 @@ impl Planned {
     /// From here on the ledger records what is live.
     fn leave_plan(&mut self) {
         if self.next != ASTRAY {
-            self.ledger.follow(self.calls[..self.next].iter().map(|call| call.kind()));
+            self.ledger.follow_calls(self.calls[..self.next].iter().map(|call| call.kind()));
             self.next = ASTRAY;
         }
     }
@@ -215,14 +215,14 @@ impl Planned {
     #[cold]
     fn alloc_astray(&mut self, size: Bytes) -> Result<Address, AllocError> {
         self.leave_plan();
-        if let Err(refused) = self.ledger.check(size) {
+        if let Err(refused) = self.ledger.check_request(size) {
             self.return_to_plan();
             return Err(refused);
         }
-        if self.base == 0 && self.acquire().is_err() {
+        if self.base == 0 && self.acquire_segment().is_err() {
             return Err(AllocError::OutOfMemory { size, reserved: Bytes::ZERO });
         }
-        let offset = self.ledger.serve(size);
+        let offset = self.ledger.serve_request(size);
         Ok(offset.map_or(Address::NULL, |offset| Address::new(self.base + offset)))
     }
 
@@ -234,7 +234,7 @@ impl Planned {
         let not_live = NotLive { address };
         let offset = address.get().checked_sub(self.base).ok_or(not_live)?;
         self.leave_plan();
-        let is_freed = self.ledger.free(offset);
+        let is_freed = self.ledger.free_offset(offset);
         self.return_to_plan();
         if is_freed { Ok(()) } else { Err(not_live) }
     }
@@ -269,7 +269,7 @@ impl OnlineAllocator for Planned {
 
     fn release_cached(&mut self) {
         self.leave_plan();
-        if self.ledger.live() == 0 && self.base != 0 {
+        if self.ledger.live_blocks() == 0 && self.base != 0 {
             self.backing.release(self.held);
             self.base = 0;
             self.releases += 1;
@@ -288,7 +288,7 @@ impl OnlineAllocator for Planned {
     }
 
     fn usage(&self) -> Usage {
-        let used = self.used.get(self.next).copied().unwrap_or_else(|| self.ledger.used());
+        let used = self.used.get(self.next).copied().unwrap_or_else(|| self.ledger.used_bytes());
         Usage {
             reserved: Bytes::new(if self.base == 0 { 0 } else { self.segment }),
             reserved_peak: Bytes::new(self.peak),
@@ -351,7 +351,7 @@ const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
 }
 
 /// Refuses plans whose buffers share memory at one step.
-fn refuse(plan: &VerifiedPlan<'_>) -> Result<(), PlannedError> {
+fn refuse_sharing(plan: &VerifiedPlan<'_>) -> Result<(), PlannedError> {
     let instance = plan.instance();
     if !plan.in_place().is_empty() {
         return Err(PlannedError::HandOvers);

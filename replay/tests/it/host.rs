@@ -11,7 +11,7 @@ use planlab_dsa::{
     Refused, Requests, Stream, Usage, VerifiedPlan,
 };
 use planlab_replay::Sequence;
-use planlab_replay::host::{Contender, Effort, Malloc, Order, Report, replay};
+use planlab_replay::host::{Contender, Effort, Malloc, Order, Report, replay_contender};
 use planlab_replay::{End, Work};
 
 /// A net of some layers: activations that live until their backward step, and workspaces.
@@ -38,7 +38,7 @@ fn play_in(contender: Contender<'_>, capacity: Option<u64>, work: Work, threads:
     let sequence = Sequence::new(&Requests::new(&net()));
     let threads = NonZeroU32::new(threads).expect("some");
     let capacity = capacity.map(Bytes::new);
-    replay(&Order { contender, sequences: &[sequence], work, threads, capacity, effort: EFFORT })
+    replay_contender(&Order { contender, sequences: &[sequence], work, threads, capacity, effort: EFFORT })
 }
 
 fn play(contender: Contender<'_>, work: Work, threads: u32) -> Report {
@@ -175,7 +175,7 @@ fn every_malloc_of_the_build_is_played_on_threads() {
     }
     for malloc in Malloc::ALL {
         let test = "host::every_malloc_of_the_build_is_played_on_threads";
-        assert!(passes_with(malloc.environment(), test, malloc), "{}", malloc.key());
+        assert!(passes_with(malloc.start_environment(), test, malloc), "{}", malloc.key());
     }
 }
 
@@ -183,7 +183,7 @@ fn every_malloc_of_the_build_is_played_on_threads() {
 fn an_option_that_is_not_in_force_is_found_out() {
     if std::env::var_os(MALLOC).is_none() {
         let test = "host::an_option_that_is_not_in_force_is_found_out";
-        let as_it_comes = Malloc::Jemalloc.environment();
+        let as_it_comes = Malloc::Jemalloc.start_environment();
         assert!(passes_with(as_it_comes, test, Malloc::JemallocOversize));
         return;
     }
@@ -319,7 +319,7 @@ fn addresses_that_are_not_to_be_had_are_in_the_report() {
 #[test]
 fn calls_that_take_longer_than_the_clock_have_times_of_their_own() {
     let effort = Effort { budget: Duration::from_millis(50), ..Effort::default() };
-    let report = replay(&Order {
+    let report = replay_contender(&Order {
         contender: Contender::Online(&spacious),
         sequences: &[Sequence::new(&Requests::new(&net()))],
         work: Work::None,
@@ -352,7 +352,7 @@ fn a_budget_ends_by_itself() {
     let net = net();
     let plan = plan(&net);
     let sequence = Sequence::new(&Requests::new(&net));
-    let report = replay(&Order {
+    let report = replay_contender(&Order {
         contender: Contender::Plan(&plan),
         sequences: &[sequence],
         work: Work::None,
@@ -404,7 +404,7 @@ fn several_sequences_are_played_cold_and_in_turn() {
     let play = |contender: Contender<'_>, work: Work, threads: u32| {
         let effort = Effort { budget: Duration::from_millis(20), iterations: Some(6), warm_up: Some(0) };
         let threads = NonZeroU32::new(threads).expect("some");
-        replay(&Order { contender, sequences: &sequences, work, threads, capacity: None, effort })
+        replay_contender(&Order { contender, sequences: &sequences, work, threads, capacity: None, effort })
     };
     for (work, threads) in [(Work::None, 1), (Work::Pattern, 2)] {
         let report = play(Contender::Online(&build), work, threads);

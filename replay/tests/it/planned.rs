@@ -1,6 +1,6 @@
 //! Tests which requests `Planned` serves and which it refuses.
 
-use planlab_dsa::testing::{Capacity, Shape, abuse, allocator_calls, first_fit, instances};
+use planlab_dsa::testing::{Capacity, Shape, abuse_allocator, allocator_calls, first_fit, instances};
 use planlab_dsa::{
     Address, Alignment, AllocError, Audit, Backing, Buffer, BufferId, Bytes, InPlace, Instance, LiveRange,
     NotLive, OnlineAllocator, Pause, Refused, Requests, Simulated, Stream, VerifiedPlan,
@@ -61,7 +61,7 @@ fn every_propagation_lies_where_it_was_planned() {
         }
         memory.end_propagation();
     }
-    assert_eq!((bases.len(), memory.requests()), (12, 4));
+    assert_eq!((bases.len(), memory.request_count()), (12, 4));
     assert!(bases.iter().all(|&base| base == bases[0]), "{bases:?}");
     let usage = memory.usage();
     assert_eq!((usage.reserved, usage.used, usage.device_allocations), (plan.height(), Bytes::ZERO, 1));
@@ -235,7 +235,7 @@ proptest! {
     #[test]
     fn no_caller_gets_live_memory(
         instance in instances(
-            Shape::plain().with_max_buffers(40).with_max_steps(25).with_max_size(1 << 20).with_alignment(false),
+            Shape::plain_buffers().with_max_buffers(40).with_max_steps(25).with_max_size(1 << 20).with_alignment(false),
         ),
         calls in allocator_calls(),
     ) {
@@ -243,14 +243,14 @@ proptest! {
         let build = |backing| -> Box<dyn OnlineAllocator> {
             Box::new(Planned::new(&plan, backing).expect("a segment"))
         };
-        abuse(build, Capacity::Unlimited, &calls)?;
+        abuse_allocator(build, Capacity::Unlimited, &calls)?;
     }
 
     /// One caller frees an unknown address before each call: it leaves the planned order, and the ledger serves. The
     /// other is served from the table while its calls are as planned.
     #[test]
     fn the_table_and_the_ledger_give_the_same_answers(
-        instance in instances(Shape::plain().with_max_buffers(20).with_max_steps(12).with_max_size(1 << 12)),
+        instance in instances(Shape::plain_buffers().with_max_buffers(20).with_max_steps(12).with_max_size(1 << 12)),
         bends in proptest::collection::vec(proptest::option::weighted(0.1, (0..5_u8, any::<u64>())), 1..120),
     ) {
         let plan = plan(&instance);
@@ -290,7 +290,7 @@ proptest! {
                         prop_assert_eq!(audit.handed_out(block, Bytes::new(size)), Ok(()));
                     }
                 } else {
-                    let is_live = address == Address::NULL || audit.freed(address);
+                    let is_live = address == Address::NULL || audit.remove_block(address);
                     let freed = table.free(address);
                     prop_assert_eq!(freed.is_ok(), is_live);
                     prop_assert_eq!(freed, ledger.free(address));

@@ -9,7 +9,7 @@ use planlab_results::statistics::shifted_geometric_mean;
 
 use crate::data::digest::digest;
 use crate::figures::Series;
-use crate::format::{count_real, counted, real};
+use crate::format::{as_real, count_real, format_counted};
 
 /// The default allocator of a program.
 pub(crate) const GLIBC: &str = "glibc";
@@ -84,15 +84,19 @@ pub(crate) struct Spread {
 
 impl Spread {
     /// Median and quartiles; zeros if there are no samples.
-    fn of<'s>(samples: impl Iterator<Item = &'s u64>) -> Self {
-        let mut sorted: Vec<f64> = samples.map(|&sample| real(sample)).collect();
+    fn from_samples<'s>(samples: impl Iterator<Item = &'s u64>) -> Self {
+        let mut sorted: Vec<f64> = samples.map(|&sample| as_real(sample)).collect();
         sorted.sort_unstable_by(f64::total_cmp);
-        Self { low: quantile(&sorted, 1), median: quantile(&sorted, 2), high: quantile(&sorted, 3) }
+        Self {
+            low: interpolated_quantile(&sorted, 1),
+            median: interpolated_quantile(&sorted, 2),
+            high: interpolated_quantile(&sorted, 3),
+        }
     }
 }
 
 /// A quartile of sorted values, interpolated.
-fn quantile(sorted: &[f64], quarter: usize) -> f64 {
+fn interpolated_quantile(sorted: &[f64], quarter: usize) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
     let (at, rest) = (last * quarter / 4, last * quarter % 4);
     let next = sorted[(at + 1).min(last)];
@@ -109,13 +113,13 @@ impl Frameworks {
         let hosts: BTreeSet<&str> = complete.iter().map(|row| &*row.provenance.host).collect();
         let mut asked: BTreeMap<Conditions, BTreeMap<&str, Vec<&FrameworkRow>>> = BTreeMap::new();
         for row in &complete {
-            let nets = asked.entry(Conditions::of(row, hosts.len() > 1)).or_default();
+            let nets = asked.entry(Conditions::from_row(row, hosts.len() > 1)).or_default();
             nets.entry(&row.net).or_default().push(row);
         }
         let case = |(net, rows): (&str, Vec<&FrameworkRow>)| {
             let run = |(number, name): (usize, &String)| {
                 let own = rows.iter().copied().filter(|row| row.contender == *name).collect();
-                Run::of(Series { label: name.clone(), number }, own)
+                Run::from_rows(Series { label: name.clone(), number }, own)
             };
             Case { net: net.to_owned(), runs: names.iter().enumerate().filter_map(run).collect() }
         };
@@ -127,7 +131,7 @@ impl Frameworks {
 }
 
 impl Conditions {
-    fn of(row: &FrameworkRow, has_others: bool) -> Self {
+    fn from_row(row: &FrameworkRow, has_others: bool) -> Self {
         let host = row.provenance.host.clone();
         let machine = if has_others { host.get(..8).unwrap_or(&host).to_owned() } else { String::new() };
         let (framework, mode) = (row.framework.clone(), row.mode.clone());
@@ -137,7 +141,7 @@ impl Conditions {
     /// For example `torch-1.13.0a0, inference, batch 16, 1 thread`.
     pub(crate) fn name(&self) -> String {
         let mode = if self.mode == "train" { "training" } else { "inference" };
-        let threads = counted(u64::from(self.threads), "thread");
+        let threads = format_counted(u64::from(self.threads), "thread");
         let machine =
             if self.machine.is_empty() { String::new() } else { format!(", machine {}", self.machine) };
         format!("{}, {mode}, batch {}, {threads}{machine}", self.framework, self.batch)
@@ -146,15 +150,15 @@ impl Conditions {
 
 impl Run {
     /// The run from the processes of the newest build with the same number of propagations.
-    fn of(series: Series, mut rows: Vec<&FrameworkRow>) -> Option<Self> {
+    fn from_rows(series: Series, mut rows: Vec<&FrameworkRow>) -> Option<Self> {
         let newest: FrameworkRow = (*rows.iter().max_by_key(|row| row.started_ns)?).clone();
         rows.retain(|row| row.cell == newest.cell);
         Some(Self {
             series,
             processes: rows.len(),
-            wall: Spread::of(rows.iter().flat_map(|row| &row.wall_ns)),
-            cpu: Spread::of(rows.iter().flat_map(|row| &row.cpu_ns)),
-            faults: Spread::of(rows.iter().flat_map(|row| &row.faults)),
+            wall: Spread::from_samples(rows.iter().flat_map(|row| &row.wall_ns)),
+            cpu: Spread::from_samples(rows.iter().flat_map(|row| &row.cpu_ns)),
+            faults: Spread::from_samples(rows.iter().flat_map(|row| &row.faults)),
             steady: rows.iter().filter_map(|row| row.steady_peak).max(),
             peak: rows.iter().filter_map(|row| row.resident_peak).max(),
             row: newest,
@@ -163,45 +167,45 @@ impl Run {
 }
 
 impl Case {
-    pub(crate) fn run(&self, contender: &str) -> Option<&Run> {
+    pub(crate) fn run_of(&self, contender: &str) -> Option<&Run> {
         self.runs.iter().find(|run| run.series.label == contender)
     }
 
-    pub(crate) fn ours(&self) -> Option<&Run> {
-        self.run(PLANLAB)
+    pub(crate) fn our_run(&self) -> Option<&Run> {
+        self.run_of(PLANLAB)
     }
 
-    pub(crate) fn others(&self) -> impl Iterator<Item = &Run> {
+    pub(crate) fn other_runs(&self) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(|run| run.series.label != PLANLAB)
     }
 
     /// The contender besides planlab with the least CPU time.
-    pub(crate) fn fastest(&self) -> Option<&Run> {
-        self.others().min_by(|a, b| a.cpu.median.total_cmp(&b.cpu.median))
+    pub(crate) fn fastest_other(&self) -> Option<&Run> {
+        self.other_runs().min_by(|a, b| a.cpu.median.total_cmp(&b.cpu.median))
     }
 
     /// The contender besides planlab with the least memory in the steady state.
-    pub(crate) fn smallest(&self) -> Option<&Run> {
-        self.others().filter(|run| run.steady.is_some()).min_by_key(|run| run.steady)
+    pub(crate) fn smallest_other(&self) -> Option<&Run> {
+        self.other_runs().filter(|run| run.steady.is_some()).min_by_key(|run| run.steady)
     }
 
     /// The speed of planlab divided by that of another contender, by CPU time.
     pub(crate) fn speed_over(&self, other: &Run) -> Option<f64> {
-        over(other.cpu.median, self.ours()?.cpu.median)
+        ratio_over(other.cpu.median, self.our_run()?.cpu.median)
     }
 
     /// The same ratio by wall time.
     pub(crate) fn wall_speed_over(&self, other: &Run) -> Option<f64> {
-        over(other.wall.median, self.ours()?.wall.median)
+        ratio_over(other.wall.median, self.our_run()?.wall.median)
     }
 
     /// The memory of planlab divided by that of another contender, in the steady state.
     pub(crate) fn memory_over(&self, other: &Run) -> Option<f64> {
-        over(real(self.ours()?.steady?), real(other.steady?))
+        ratio_over(as_real(self.our_run()?.steady?), as_real(other.steady?))
     }
 }
 
-fn over(a: f64, b: f64) -> Option<f64> {
+fn ratio_over(a: f64, b: f64) -> Option<f64> {
     (b > 0.0).then(|| a / b)
 }
 
@@ -219,7 +223,7 @@ pub(crate) struct Ratios {
 
 impl Group {
     /// The ratios of all nets that have one; `None` if no net has one.
-    pub(crate) fn ratios(&self, of: impl Fn(&Case) -> Option<f64>) -> Option<Ratios> {
+    pub(crate) fn ratios_of(&self, of: impl Fn(&Case) -> Option<f64>) -> Option<Ratios> {
         let mut all: Vec<(f64, String)> =
             self.cases.iter().filter_map(|case| Some((of(case)?, case.net.clone()))).collect();
         all.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -239,9 +243,9 @@ mod tests {
 
     #[test]
     fn quartiles_lie_between_samples() {
-        let spread = Spread::of([40, 10, 20, 30, 100].iter());
+        let spread = Spread::from_samples([40, 10, 20, 30, 100].iter());
         assert_eq!(spread, Spread { low: 20.0, median: 30.0, high: 40.0 });
-        assert_eq!(Spread::of([1, 2].iter()), Spread { low: 1.25, median: 1.5, high: 1.75 });
-        assert_eq!(Spread::of([7].iter()), Spread { low: 7.0, median: 7.0, high: 7.0 });
+        assert_eq!(Spread::from_samples([1, 2].iter()), Spread { low: 1.25, median: 1.5, high: 1.75 });
+        assert_eq!(Spread::from_samples([7].iter()), Spread { low: 7.0, median: 7.0, high: 7.0 });
     }
 }

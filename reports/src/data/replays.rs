@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use planlab_dsa::performance::{CallTime, End, Performance, Sample, Work};
 use planlab_results::Provenance;
 use planlab_results::replay::ReplayRow;
-use planlab_results::statistics::{Interval, bootstrap, median};
+use planlab_results::statistics::{Interval, bootstrap_interval, median};
 
 use crate::data::digest::digest;
 use crate::data::natural::natural;
 use crate::figures::Series;
-use crate::format::real;
+use crate::format::as_real;
 
 /// With fewer samples there is no interval.
 const SAMPLES: usize = 20;
@@ -28,7 +28,7 @@ pub(crate) struct Case {
     rows: Vec<ReplayRow>,
     /// One row that represents all of them.
     summary: ReplayRow,
-    place: Place,
+    place: ReplayPlace,
     pub(crate) series: Series,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Measured {
 
 /// A device, and the work done to the memory; all cases of a figure have the same place.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct ReplayPlace {
     pub(crate) device: String,
     machine: Machine,
     /// The text that distinguishes the machine from others with such a device; empty if there is only one.
@@ -72,7 +72,7 @@ struct Machine {
 }
 
 impl Machine {
-    fn of(row: &ReplayRow) -> Self {
+    fn from_row(row: &ReplayRow) -> Self {
         let (cpu, host) = (row.provenance.cpu.clone(), row.provenance.host.clone());
         Self { device_name: row.device_name.clone(), cpu, host }
     }
@@ -84,7 +84,7 @@ impl Machine {
 
     /// The text that distinguishes it from others: its name, plus its digest if another has the same name or it has no
     /// name.
-    fn among(&self, others: &BTreeSet<Self>) -> String {
+    fn distinguishing_name(&self, others: &BTreeSet<Self>) -> String {
         let digest = self.host.get(..DIGITS).unwrap_or(&self.host);
         let alike = others.iter().filter(|other| other.name() == self.name()).count();
         match (self.name(), alike) {
@@ -96,11 +96,11 @@ impl Machine {
     }
 }
 
-impl Place {
+impl ReplayPlace {
     /// The place of a row; `machines` are those of its device.
     fn new(row: &ReplayRow, machines: &BTreeSet<Machine>) -> Self {
-        let machine = Machine::of(row);
-        let among = machine.among(machines);
+        let machine = Machine::from_row(row);
+        let among = machine.distinguishing_name(machines);
         Self { device: row.device.clone(), machine, among, work: row.work }
     }
 
@@ -128,7 +128,7 @@ impl Place {
     }
 
     /// What the times include.
-    pub(crate) const fn meaning(&self) -> &'static str {
+    pub(crate) const fn meaning_of_times(&self) -> &'static str {
         match self.work {
             Work::None => "addresses alone, no byte is touched",
             Work::Pages => "a byte of each page is written",
@@ -142,51 +142,53 @@ impl Place {
 impl Replays {
     pub(crate) fn new(rows: Vec<ReplayRow>) -> Self {
         let groups = latest_builds(rows);
-        let labels: BTreeSet<String> = groups.iter().map(|rows| label(&rows[0])).collect();
+        let labels: BTreeSet<String> = groups.iter().map(|rows| contender_label(&rows[0])).collect();
         let mut machines: BTreeMap<String, BTreeSet<Machine>> = BTreeMap::new();
         for row in groups.iter().flatten() {
-            machines.entry(row.device.clone()).or_default().insert(Machine::of(row));
+            machines.entry(row.device.clone()).or_default().insert(Machine::from_row(row));
         }
         let digest = digest(groups.iter().flatten());
         let case = |rows: Vec<ReplayRow>| {
-            let label = label(&rows[0]);
+            let label = contender_label(&rows[0]);
             let number = labels.iter().position(|known| *known == label).unwrap_or(0);
-            let place = Place::new(&rows[0], &machines[&rows[0].device]);
-            Case { series: Series { number, label }, summary: summary(&rows), place, rows }
+            let place = ReplayPlace::new(&rows[0], &machines[&rows[0].device]);
+            Case { series: Series { number, label }, summary: summarize_rows(&rows), place, rows }
         };
         let mut cases: Vec<Case> = groups.into_iter().map(case).collect();
         cases.sort_by(|a, b| {
             natural(a.workload(), b.workload())
-                .then_with(|| order(a.row()).cmp(&order(b.row())))
+                .then_with(|| sort_key(a.summary_row()).cmp(&sort_key(b.summary_row())))
                 .then_with(|| a.place.cmp(&b.place))
         });
         Self { rows: cases.iter().map(|case| case.rows.len()).sum(), cases, digest }
     }
 
     /// Cases over single workloads, in one thread, without a memory limit.
-    pub(crate) fn plain(&self) -> impl Iterator<Item = &Case> {
+    pub(crate) fn plain_cases(&self) -> impl Iterator<Item = &Case> {
         self.cases.iter().filter(|case| {
-            let row = case.row();
+            let row = case.summary_row();
             row.sequence.is_empty() && row.capacity.is_none() && row.threads == 1
         })
     }
 
     /// Plain cases over simulated memory.
-    pub(crate) fn simulated(&self) -> impl Iterator<Item = &Case> {
-        self.plain().filter(|case| case.row().device == "simulated")
+    pub(crate) fn simulated_cases(&self) -> impl Iterator<Item = &Case> {
+        self.plain_cases().filter(|case| case.summary_row().device == "simulated")
     }
 
     /// The plain case of a contender over simulated memory that served the whole workload.
-    pub(crate) fn served(&self, workload: &str, contender: &str) -> Option<&Case> {
-        self.simulated().find(|case| {
-            let row = case.row();
+    pub(crate) fn served_case(&self, workload: &str, contender: &str) -> Option<&Case> {
+        self.simulated_cases().find(|case| {
+            let row = case.summary_row();
             row.workload == workload && row.contender == contender && row.performance.status == End::Complete
         })
     }
 
     /// Cases by place, in the order of places.
-    pub(crate) fn by_place<'c>(cases: impl Iterator<Item = &'c Case>) -> BTreeMap<Place, Vec<&'c Case>> {
-        let mut places: BTreeMap<Place, Vec<&Case>> = BTreeMap::new();
+    pub(crate) fn by_place<'c>(
+        cases: impl Iterator<Item = &'c Case>,
+    ) -> BTreeMap<ReplayPlace, Vec<&'c Case>> {
+        let mut places: BTreeMap<ReplayPlace, Vec<&Case>> = BTreeMap::new();
         for case in cases {
             places.entry(case.place().clone()).or_default().push(case);
         }
@@ -197,12 +199,12 @@ impl Replays {
 impl Case {
     /// The combined result of all processes: the worst status, the most memory, medians of the times for calls. The
     /// samples are those of the first process that was served.
-    pub(crate) fn row(&self) -> &ReplayRow {
+    pub(crate) fn summary_row(&self) -> &ReplayRow {
         &self.summary
     }
 
     /// The number of failed processes, by reason.
-    pub(crate) fn failures(&self) -> BTreeMap<&str, usize> {
+    pub(crate) fn failures_by_reason(&self) -> BTreeMap<&str, usize> {
         let mut failures: BTreeMap<&str, usize> = BTreeMap::new();
         for row in self.rows.iter().filter(|row| row.performance.status == End::Failed) {
             *failures.entry(row.performance.reason.as_str()).or_default() += 1;
@@ -215,17 +217,17 @@ impl Case {
     }
 
     pub(crate) fn workload(&self) -> &str {
-        &self.row().workload
+        &self.summary_row().workload
     }
 
-    pub(crate) const fn place(&self) -> &Place {
+    pub(crate) const fn place(&self) -> &ReplayPlace {
         &self.place
     }
 
     /// The most bytes held in the last measured propagation. If the peak was not measured, the bytes reserved at its
     /// end. `None` if a single propagation was played without a warm-up.
-    pub(crate) fn settled(&self) -> Option<u64> {
-        let row = self.row();
+    pub(crate) fn settled_bytes(&self) -> Option<u64> {
+        let row = self.summary_row();
         let has_settled = row.performance.warm_up > 0 || row.performance.samples.len() > 1;
         let held = |sample: &Sample| sample.reserved_peak.or(sample.reserved);
         row.performance.samples.iter().rev().find_map(held).filter(|_| has_settled)
@@ -233,14 +235,14 @@ impl Case {
 
     /// The number of propagations after which the reserved bytes were measured.
     pub(crate) fn looked_at(&self) -> usize {
-        self.row().performance.samples.iter().filter(|sample| sample.reserved.is_some()).count()
+        self.summary_row().performance.samples.iter().filter(|sample| sample.reserved.is_some()).count()
     }
 
     /// The bytes held, each with its name in tables. For a pool that is the most it reserved. A profile-guided
     /// allocator has two entries: its steady state, and its first propagation, which a pool serves.
-    pub(crate) fn held(&self) -> Vec<(String, u64)> {
-        let (row, label) = (self.row(), &self.series.label);
-        match self.settled().filter(|_| row.contender.starts_with("profile-guided")) {
+    pub(crate) fn held_bytes(&self) -> Vec<(String, u64)> {
+        let (row, label) = (self.summary_row(), &self.series.label);
+        match self.settled_bytes().filter(|_| row.contender.starts_with("profile-guided")) {
             Some(settled) => {
                 vec![
                     (label.clone(), settled),
@@ -253,7 +255,7 @@ impl Case {
 
     /// The samples whose times count: all but the first propagation from an empty pool, so that a single propagation
     /// has no times.
-    fn timed(row: &ReplayRow) -> &[Sample] {
+    fn timed_samples(row: &ReplayRow) -> &[Sample] {
         match row.performance.samples.as_slice() {
             [_, rest @ ..] if row.performance.warm_up == 0 && row.sequence.is_empty() => rest,
             all => all,
@@ -266,19 +268,20 @@ impl Case {
         time: &dyn Fn(&Sample) -> Option<f64>,
     ) -> impl Iterator<Item = (&ReplayRow, Vec<f64>)> {
         let completed = self.rows.iter().filter(|row| row.performance.status == End::Complete);
-        let timed = completed.map(move |row| (row, Self::timed(row).iter().filter_map(time).collect()));
+        let timed =
+            completed.map(move |row| (row, Self::timed_samples(row).iter().filter_map(time).collect()));
         timed.filter(|(_, times): &(_, Vec<f64>)| !times.is_empty())
     }
 
     /// The number of timed samples of all processes.
-    pub(crate) fn samples(&self) -> usize {
-        self.processes(&|sample| Some(real(sample.wall_ns))).map(|(_, times)| times.len()).sum()
+    pub(crate) fn sample_count(&self) -> usize {
+        self.processes(&|sample| Some(as_real(sample.wall_ns))).map(|(_, times)| times.len()).sum()
     }
 
     /// Wall time of one propagation in nanoseconds; `None` if no propagation was completed. The interval is over the
     /// medians of processes if there are at least three, otherwise over samples.
     pub(crate) fn propagation_ns(&self) -> Option<Measured> {
-        self.measured(&wall)
+        self.measured_time(&wall)
     }
 
     /// Median wall time of a propagation in nanoseconds for each completed process, by its repetition. On devices also
@@ -294,34 +297,34 @@ impl Case {
 
     /// The host's time until all work of a propagation was enqueued, in nanoseconds.
     pub(crate) fn enqueue_ns(&self) -> Option<Measured> {
-        self.measured(&|sample| per_propagation(sample, sample.enqueue_ns))
+        self.measured_time(&|sample| per_propagation(sample, sample.enqueue_ns))
     }
 
     /// The device's time from the first to the last work of a propagation, in nanoseconds.
     pub(crate) fn device_ns(&self) -> Option<Measured> {
-        self.measured(&|sample| per_propagation(sample, sample.device_ns))
+        self.measured_time(&|sample| per_propagation(sample, sample.device_ns))
     }
 
     /// CPU time of all threads for one propagation of one of them, in nanoseconds.
     pub(crate) fn cpu_ns(&self) -> Option<Measured> {
-        self.measured(&|sample| self.cpu_of_thread(sample))
+        self.measured_time(&|sample| self.cpu_of_thread(sample))
     }
 
     fn cpu_of_thread(&self, sample: &Sample) -> Option<f64> {
-        let threads = f64::from(self.row().threads.max(1));
+        let threads = f64::from(self.summary_row().threads.max(1));
         per_propagation(sample, sample.cpu_ns).map(|time| time / threads)
     }
 
-    fn measured(&self, time: &dyn Fn(&Sample) -> Option<f64>) -> Option<Measured> {
-        let values = self.values(time);
+    fn measured_time(&self, time: &dyn Fn(&Sample) -> Option<f64>) -> Option<Measured> {
+        let values = self.process_medians(time);
         let center = median(&values)?;
         let samples: usize = self.processes(time).map(|(_, times)| times.len()).sum();
-        let interval = || bootstrap(&values, |draw| median(draw).unwrap_or(center), 0.95, DRAWS, 1);
+        let interval = || bootstrap_interval(&values, |draw| median(draw).unwrap_or(center), 0.95, DRAWS, 1);
         Some(Measured { median: center, interval: if samples < SAMPLES { None } else { interval() } })
     }
 
     /// The medians of processes if there are at least three, otherwise the samples.
-    fn values(&self, time: &dyn Fn(&Sample) -> Option<f64>) -> Vec<f64> {
+    fn process_medians(&self, time: &dyn Fn(&Sample) -> Option<f64>) -> Vec<f64> {
         let processes: Vec<Vec<f64>> = self.processes(time).map(|(_, times)| times).collect();
         match processes.len() {
             0..3 => processes.concat(),
@@ -331,8 +334,8 @@ impl Case {
 
     /// Time of the calls for a request and its free in nanoseconds, if calls were timed separately.
     pub(crate) fn calls_ns(&self) -> Option<f64> {
-        let Performance { alloc, free, .. } = self.row().performance;
-        Some(real(alloc?.median_ps + free?.median_ps) / 1e3)
+        let Performance { alloc, free, .. } = self.summary_row().performance;
+        Some(as_real(alloc?.median_ps + free?.median_ps) / 1e3)
     }
 
     /// Wall time of a propagation divided by its requests, in nanoseconds.
@@ -346,19 +349,19 @@ impl Case {
     }
 
     fn per_request(&self, time: &dyn Fn(&Sample) -> Option<f64>) -> Option<f64> {
-        median(&self.values(time)).map(|time| time / real(self.row().requests.max(1)))
+        median(&self.process_medians(time)).map(|time| time / as_real(self.summary_row().requests.max(1)))
     }
 
     /// The same without that of the empty loop of the same run, which it includes.
     pub(crate) fn cpu_above_loop_ns(&self, replays: &Replays) -> Option<f64> {
-        let row = self.row();
+        let row = self.summary_row();
         let is_own = |other: &&Case| {
-            let of = other.row();
+            let of = other.summary_row();
             let is_same_work = (&of.workload, &of.sequence, &of.instance, of.threads)
                 == (&row.workload, &row.sequence, &row.instance, row.threads);
             is_same_work && other.place.is_beside(&self.place) && run_of(of) == run_of(row)
         };
-        let mut loops = replays.cases.iter().filter(|case| case.row().contender == EMPTY_LOOP);
+        let mut loops = replays.cases.iter().filter(|case| case.summary_row().contender == EMPTY_LOOP);
         let empty_loop = loops.find(is_own).filter(|_| row.contender != EMPTY_LOOP)?;
         Some(self.cpu_request_ns()? - empty_loop.cpu_request_ns()?)
     }
@@ -378,13 +381,13 @@ fn run_of(row: &ReplayRow) -> (&str, &str, bool, &str, &str) {
 
 /// Time that a thread of a process waited for locks per request, in nanoseconds.
 fn lock_wait(row: &ReplayRow) -> Option<f64> {
-    let propagations = row.performance.propagations() + u64::from(row.performance.warm_up);
-    let requests = real(row.requests * propagations * u64::from(row.threads));
-    row.performance.lock_wait_ns.filter(|_| requests > 0.0).map(|wait| real(wait) / requests)
+    let propagations = row.performance.timed_propagations() + u64::from(row.performance.warm_up);
+    let requests = as_real(row.requests * propagations * u64::from(row.threads));
+    row.performance.lock_wait_ns.filter(|_| requests > 0.0).map(|wait| as_real(wait) / requests)
 }
 
 /// How bad a status is: one corrupt process makes the whole case corrupt.
-const fn badness(status: End) -> u8 {
+const fn status_badness(status: End) -> u8 {
     match status {
         End::Complete => 0,
         End::Unavailable => 1,
@@ -395,9 +398,10 @@ const fn badness(status: End) -> u8 {
 }
 
 /// The row that represents the processes of a case; there is at least one.
-fn summary(rows: &[ReplayRow]) -> ReplayRow {
+fn summarize_rows(rows: &[ReplayRow]) -> ReplayRow {
     let served = rows.iter().find(|row| row.performance.status == End::Complete);
-    let worst = rows.iter().rev().max_by_key(|row| badness(row.performance.status)).unwrap_or(&rows[0]);
+    let worst =
+        rows.iter().rev().max_by_key(|row| status_badness(row.performance.status)).unwrap_or(&rows[0]);
     let most = |value: fn(&ReplayRow) -> u64| rows.iter().map(value).max().unwrap_or(0);
     let row = served.unwrap_or(&rows[0]).clone();
     let performance = Performance {
@@ -433,7 +437,7 @@ fn call_time(rows: &[ReplayRow], calls: fn(&ReplayRow) -> Option<CallTime>) -> O
 }
 
 fn per_propagation(sample: &Sample, time: Option<u64>) -> Option<f64> {
-    time.map(|time| real(time) / f64::from(sample.propagations.max(1)))
+    time.map(|time| as_real(time) / f64::from(sample.propagations.max(1)))
 }
 
 fn wall(sample: &Sample) -> Option<f64> {
@@ -441,7 +445,7 @@ fn wall(sample: &Sample) -> Option<f64> {
 }
 
 /// The contender, with its planner unless it plans by itself.
-fn label(row: &ReplayRow) -> String {
+fn contender_label(row: &ReplayRow) -> String {
     match &row.planner {
         Some(planner) if !row.contender.starts_with("profile-guided") => {
             format!("{} ({planner})", row.contender)
@@ -452,7 +456,7 @@ fn label(row: &ReplayRow) -> String {
 
 type Order<'r> = (&'r str, Option<&'r str>, &'r str, Work, u32, Option<u64>, &'r [String]);
 
-fn order(row: &ReplayRow) -> Order<'_> {
+fn sort_key(row: &ReplayRow) -> Order<'_> {
     let planner = row.planner.as_deref();
     (&row.contender, planner, &row.device, row.work, row.threads, row.capacity, &row.sequence)
 }
@@ -460,7 +464,7 @@ fn order(row: &ReplayRow) -> Order<'_> {
 /// Everything that defines a case. On simulated memory, every machine holds the same bytes.
 fn subject(row: &ReplayRow) -> (&str, &str, &str, Order<'_>) {
     let host = if row.device == "simulated" { "" } else { &row.provenance.host };
-    (&row.instance, &row.device_name, host, order(row))
+    (&row.instance, &row.device_name, host, sort_key(row))
 }
 
 /// After this many propagations an allocator has reached its steady state.
@@ -468,11 +472,12 @@ const ENOUGH: u64 = 5;
 
 /// Ranks several plays of a subject: those from a suite, of whole propagations, and of enough propagations come first;
 /// among these the one that ran last.
-fn weight(rows: &[ReplayRow]) -> (bool, bool, bool, Option<u64>) {
+fn play_weight(rows: &[ReplayRow]) -> (bool, bool, bool, Option<u64>) {
     (
         rows.iter().any(|row| !row.suite.is_empty()),
         rows.iter().all(|row| row.until.is_none()),
-        rows.iter().any(|row| row.performance.propagations() + u64::from(row.performance.warm_up) >= ENOUGH),
+        rows.iter()
+            .any(|row| row.performance.timed_propagations() + u64::from(row.performance.warm_up) >= ENOUGH),
         rows.iter().map(|row| row.started_ns).max(),
     )
 }
@@ -485,6 +490,6 @@ fn latest_builds(mut rows: Vec<ReplayRow>) -> Vec<Vec<ReplayRow>> {
     });
     let subjects = rows.chunk_by(|a, b| a.workload == b.workload && subject(a) == subject(b));
     let latest =
-        subjects.filter_map(|own| own.chunk_by(|a, b| a.cell == b.cell).max_by_key(|rows| weight(rows)));
+        subjects.filter_map(|own| own.chunk_by(|a, b| a.cell == b.cell).max_by_key(|rows| play_weight(rows)));
     latest.map(<[ReplayRow]>::to_vec).collect()
 }

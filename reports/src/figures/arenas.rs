@@ -17,7 +17,7 @@ pub(crate) struct ArenaFacts {
 
 impl ArenaFacts {
     /// The arenas of an instance, in their order.
-    pub(crate) fn list(instance: &Instance) -> Vec<Self> {
+    pub(crate) fn list_arenas(instance: &Instance) -> Vec<Self> {
         let arenas = instance.arenas();
         let mut counts = vec![0; arenas.len()];
         instance.buffers().iter().for_each(|buffer| counts[buffer.arena.index()] += 1);
@@ -35,7 +35,7 @@ impl ArenaFacts {
     }
 
     /// A title with the arena's name.
-    pub(crate) fn title(&self, title: &str) -> String {
+    pub(crate) fn arena_title(&self, title: &str) -> String {
         self.name.as_ref().map_or_else(|| title.to_owned(), |name| format!("{title}, {name}"))
     }
 

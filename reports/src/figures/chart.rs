@@ -40,7 +40,7 @@ impl Default for Room {
 }
 
 /// Draws the frame of a chart: axes, grid, ticks and names.
-pub(crate) fn chart<'a>(area: &Area<'a>, room: Room, x: &Axis, y: &Axis) -> Drawn<Chart<'a>> {
+pub(crate) fn draw_chart<'a>(area: &Area<'a>, room: Room, x: &Axis, y: &Axis) -> Drawn<Chart<'a>> {
     const EDGE: u32 = 3;
     let mut chart = ChartBuilder::on(area)
         .margin_left(EDGE)
@@ -50,15 +50,15 @@ pub(crate) fn chart<'a>(area: &Area<'a>, room: Room, x: &Axis, y: &Axis) -> Draw
         .set_label_area_size(LabelAreaPosition::Left, room.left - EDGE)
         .set_label_area_size(LabelAreaPosition::Bottom, room.bottom)
         .build_cartesian_2d(x.clone(), y.clone())?;
-    let shown = readable(&chart, x, y);
+    let shown = readable_ticks(&chart, x, y);
     let x_label = |tick: &f64| if shown.contains(tick) { x.format_ext(tick) } else { String::new() };
     let (_, height) = chart.plotting_area().dim_in_pixel();
     let mut mesh = chart.configure_mesh();
     mesh.axis_style(MUTED)
         .bold_line_style(GRID)
         .set_all_tick_mark_size(4)
-        .label_style(letters(LETTERS, TEXT))
-        .axis_desc_style(letters(LETTERS, MUTED))
+        .label_style(text_style(LETTERS, TEXT))
+        .axis_desc_style(text_style(LETTERS, MUTED))
         .x_labels(TICKS)
         .y_labels((height as usize / 40).clamp(2, TICKS))
         .x_label_formatter(&x_label)
@@ -76,7 +76,7 @@ pub(crate) fn chart<'a>(area: &Area<'a>, room: Room, x: &Axis, y: &Axis) -> Draw
 const TICKS: usize = 9;
 
 /// The ticks below the frame whose labels do not overlap; plotters would write all of them.
-fn readable(chart: &Chart<'_>, x: &Axis, y: &Axis) -> Vec<f64> {
+fn readable_ticks(chart: &Chart<'_>, x: &Axis, y: &Axis) -> Vec<f64> {
     let mut free_from = i32::MIN;
     let mut shown = x.key_points(BoldPoints(TICKS));
     shown.retain(|tick| {
@@ -92,14 +92,14 @@ fn readable(chart: &Chart<'_>, x: &Axis, y: &Axis) -> Vec<f64> {
 }
 
 /// Text of the given height in pixels, to the right of its position and vertically centred.
-pub(crate) fn letters(size: f64, color: RGBColor) -> TextStyle<'static> {
+pub(crate) fn text_style(size: f64, color: RGBColor) -> TextStyle<'static> {
     let (font, color) = ((FAMILY, size * EM).into_font(), color.to_backend_color());
     TextStyle { font, color, pos: Pos::new(HPos::Left, VPos::Center) }
 }
 
 /// The same text, centred on its position.
-pub(crate) fn centered(size: f64, color: RGBColor) -> TextStyle<'static> {
-    letters(size, color).pos(Pos::new(HPos::Center, VPos::Center))
+pub(crate) fn centered_style(size: f64, color: RGBColor) -> TextStyle<'static> {
+    text_style(size, color).pos(Pos::new(HPos::Center, VPos::Center))
 }
 
 pub(crate) fn text_width(text: &str, size: f64) -> u32 {
@@ -109,7 +109,12 @@ pub(crate) fn text_width(text: &str, size: f64) -> u32 {
     (FAMILY, size * EM).into_font().box_size(text).map_or(0, |(width, _)| width)
 }
 
-pub(crate) fn line(chart: &mut Chart<'_>, points: Vec<(f64, f64)>, style: ShapeStyle, dashed: bool) -> Drawn {
+pub(crate) fn draw_line(
+    chart: &mut Chart<'_>,
+    points: Vec<(f64, f64)>,
+    style: ShapeStyle,
+    dashed: bool,
+) -> Drawn {
     if dashed {
         chart.draw_series(DashedLineSeries::new(points, 6, 4, style))?;
     } else {
@@ -119,9 +124,9 @@ pub(crate) fn line(chart: &mut Chart<'_>, points: Vec<(f64, f64)>, style: ShapeS
 }
 
 /// Draws a horizontal line across the frame.
-pub(crate) fn level(chart: &mut Chart<'_>, at: f64, style: ShapeStyle, dashed: bool) -> Drawn {
+pub(crate) fn draw_level(chart: &mut Chart<'_>, at: f64, style: ShapeStyle, dashed: bool) -> Drawn {
     let range = chart.x_range();
-    line(chart, vec![(range.start, at), (range.end, at)], style, dashed)
+    draw_line(chart, vec![(range.start, at), (range.end, at)], style, dashed)
 }
 
 /// The symbol beside a legend entry.
@@ -149,7 +154,7 @@ impl<C> Marker<C> {
         Self { at, key: Key::Dot(shape), radius, color }
     }
 
-    pub(crate) const fn ring(at: C, shape: Shape, radius: u32, color: RGBColor) -> Self {
+    pub(crate) const fn new_ring(at: C, shape: Shape, radius: u32, color: RGBColor) -> Self {
         Self { at, key: Key::Ring(shape), radius, color }
     }
 }
@@ -200,7 +205,7 @@ fn draw_shape<B: DrawingBackend>(
         return backend.draw_circle((x, y), radius, &color, true);
     }
     let radius = f64::from(radius) + 0.5;
-    let corner = |&(dx, dy): &(f64, f64)| (x + pixel(dx * radius), y + pixel(dy * radius));
+    let corner = |&(dx, dy): &(f64, f64)| (x + nearest_pixel(dx * radius), y + nearest_pixel(dy * radius));
     backend.fill_polygon(shape.corners().iter().map(corner), &color)
 }
 
@@ -208,7 +213,7 @@ fn draw_shape<B: DrawingBackend>(
     clippy::cast_possible_truncation,
     reason = "pictures are a few thousand pixels wide; `as` saturates"
 )]
-pub(crate) fn pixel(place: f64) -> i32 {
+pub(crate) fn nearest_pixel(place: f64) -> i32 {
     place.round() as i32
 }
 
@@ -260,14 +265,14 @@ pub(crate) fn figure_beside(
     let room = Room::default();
     let room = Room { below: room.below + size.1 - height, ..room };
     figure(title, size, move |root| {
-        let area = legend(root, LEFT, room.top, &entries)?;
-        draw(&mut chart(&area, room, &x, &y)?)
+        let area = draw_legend(root, LEFT, room.top, &entries)?;
+        draw(&mut draw_chart(&area, room, &x, &y)?)
     })
 }
 
 /// Cuts off the legend at `left`, draws it, and returns the remaining area. The legend is a separate chart, because
 /// plotters writes the labels of series over the data.
-pub(crate) fn legend<'a>(area: &Area<'a>, left: u32, top: u32, entries: &[Entry]) -> Drawn<Area<'a>> {
+pub(crate) fn draw_legend<'a>(area: &Area<'a>, left: u32, top: u32, entries: &[Entry]) -> Drawn<Area<'a>> {
     if entries.is_empty() {
         return Ok(area.clone());
     }
@@ -275,7 +280,7 @@ pub(crate) fn legend<'a>(area: &Area<'a>, left: u32, top: u32, entries: &[Entry]
     let side = side.margin(top, 0, 0, 0);
     let (width, height) = side.dim_in_pixel();
     let mut labels = ChartBuilder::on(&side).build_cartesian_2d(0..1, 0..1)?;
-    for (entry, text) in fitting(entries, width.saturating_sub(INDENT), height) {
+    for (entry, text) in fitting_lines(entries, width.saturating_sub(INDENT), height) {
         let series = labels.draw_series(std::iter::empty::<Marker<(i32, i32)>>())?;
         series.label(text);
         if let Some(Entry { key, color, .. }) = entry.cloned() {
@@ -287,17 +292,17 @@ pub(crate) fn legend<'a>(area: &Area<'a>, left: u32, top: u32, entries: &[Entry]
         .position(SeriesLabelPosition::Coordinate(0, 0))
         .margin(0)
         .legend_area_size(INDENT)
-        .label_font(letters(LETTERS, TEXT).pos(Pos::new(HPos::Left, VPos::Top)))
+        .label_font(text_style(LETTERS, TEXT).pos(Pos::new(HPos::Left, VPos::Top)))
         .draw()?;
     Ok(rest)
 }
 
 /// The lines of a legend, with long texts wrapped; the last line counts entries that do not fit into `height`.
-fn fitting(entries: &[Entry], width: u32, height: u32) -> Vec<(Option<&Entry>, String)> {
+fn fitting_lines(entries: &[Entry], width: u32, height: u32) -> Vec<(Option<&Entry>, String)> {
     let lines = (height / LINE).max(1) as usize;
     let mut all = Vec::new();
     for (number, entry) in entries.iter().enumerate() {
-        let texts = wrap(&entry.text, width);
+        let texts = wrap_text(&entry.text, width);
         let is_last = number + 1 == entries.len();
         if all.len() + texts.len() + usize::from(!is_last) > lines {
             all.push((None, format!("and {} more", entries.len() - number)));
@@ -310,7 +315,7 @@ fn fitting(entries: &[Entry], width: u32, height: u32) -> Vec<(Option<&Entry>, S
 }
 
 /// A text in lines of at most `width` pixels, broken after a space, a comma or a dash if possible.
-fn wrap(text: &str, width: u32) -> Vec<String> {
+fn wrap_text(text: &str, width: u32) -> Vec<String> {
     let fits = |line: &str, piece: &str| text_width(format!("{line}{piece}").trim_end(), LETTERS) <= width;
     let mut lines = vec![String::new()];
     for piece in text.split_inclusive([' ', ',', '-']) {
@@ -336,14 +341,14 @@ mod tests {
 
     #[test]
     fn a_legend_stays_inside_its_picture() {
-        assert_eq!(wrap("first-fit by size", 80), ["first-fit by", "size"]);
-        assert_eq!(wrap("abcdefgh", 30).concat(), "abcdefgh");
-        assert!(wrap("abcdefgh", 30).iter().all(|line| text_width(line, LETTERS) <= 30));
-        assert_eq!(wrap("", 30), [""]);
+        assert_eq!(wrap_text("first-fit by size", 80), ["first-fit by", "size"]);
+        assert_eq!(wrap_text("abcdefgh", 30).concat(), "abcdefgh");
+        assert!(wrap_text("abcdefgh", 30).iter().all(|line| text_width(line, LETTERS) <= 30));
+        assert_eq!(wrap_text("", 30), [""]);
         let entry = |text: &str| Entry { key: Key::Box, color: RGBColor(0, 0, 0), text: text.to_owned() };
         let entries = ["short", "a name of many words that has to be broken", "last"].map(entry);
         let texts = |height| -> Vec<String> {
-            fitting(&entries, 90, height).into_iter().map(|(_, text)| text).collect()
+            fitting_lines(&entries, 90, height).into_iter().map(|(_, text)| text).collect()
         };
         assert_eq!(texts(2 * LINE), ["short", "and 2 more"]);
         let all = texts(20 * LINE);

@@ -7,7 +7,9 @@ use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, Value
 use plotters::coord::types::RangedCoordf64;
 use plotters::prelude::{IntoLogRange, LogCoord};
 
-use crate::format::{binary_unit, bytes, nanoseconds, rounded, short_count, unit_name, unit_size};
+use crate::format::{
+    binary_unit, format_bytes, format_nanoseconds, format_rounded, short_count, unit_name, unit_size,
+};
 
 /// How values map to positions.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,12 +52,12 @@ impl Axis {
     }
 
     /// A range without ticks.
-    pub(crate) fn plain(range: Range<f64>) -> Self {
+    pub(crate) fn without_ticks(range: Range<f64>) -> Self {
         Self { ticks: Some(Vec::new()), ..Self::new("", Scale::Linear, range, |_| String::new()) }
     }
 
     /// One column per name: the middle of column `n` is at `n + 0.5`.
-    pub(crate) fn columns(title: impl Into<String>, names: Vec<String>) -> Self {
+    pub(crate) fn named_columns(title: impl Into<String>, names: Vec<String>) -> Self {
         let count = u32::try_from(names.len()).unwrap_or(u32::MAX);
         let ticks: Vec<f64> = (0..count).map(|column| f64::from(column) + 0.5).collect();
         let places = ticks.clone();
@@ -68,8 +70,8 @@ impl Axis {
     }
 
     /// One row per name, the first at the top.
-    pub(crate) fn rows(names: Vec<String>) -> Self {
-        let columns = Self::columns("", names);
+    pub(crate) fn named_rows(names: Vec<String>) -> Self {
+        let columns = Self::named_columns("", names);
         Self { range: columns.range.end..columns.range.start, ..columns }
     }
 
@@ -78,7 +80,7 @@ impl Axis {
         let most = most.max(1.0);
         let unit = binary_unit(whole(most));
         let size = unit_size(unit);
-        let label = move |value: f64| format!("{} {}", rounded(value / size, 2), unit_name(unit));
+        let label = move |value: f64| format!("{} {}", format_rounded(value / size, 2), unit_name(unit));
         Self { unit: size, ..Self::new(title, Scale::Linear, 0.0..most * 1.04, label) }
     }
 
@@ -89,7 +91,7 @@ impl Axis {
     }
 
     pub(crate) fn numbers(title: impl Into<String>, most: f64) -> Self {
-        let label = |value: f64| if value < 1000.0 { rounded(value, 2) } else { short_count(value) };
+        let label = |value: f64| if value < 1000.0 { format_rounded(value, 2) } else { short_count(value) };
         Self::new(title, Scale::Linear, 0.0..if most > 0.0 { most } else { 1.0 }, label)
     }
 
@@ -105,7 +107,7 @@ impl Axis {
 
     /// Bytes on a logarithmic axis.
     pub(crate) fn log_bytes(title: impl Into<String>, low: f64, high: f64) -> Self {
-        let label = |value: f64| bytes(whole(value)).replace(".00", "").replace(".0 ", " ");
+        let label = |value: f64| format_bytes(whole(value)).replace(".00", "").replace(".0 ", " ");
         Self::powers(title, 2.0, low.max(1.0).log2()..high.max(1.0).log2(), label)
     }
 
@@ -123,7 +125,7 @@ impl Axis {
 
     /// Nanoseconds on a logarithmic axis.
     pub(crate) fn times(title: impl Into<String>, low: f64, high: f64) -> Self {
-        Self::log(title, low, high, |value| nanoseconds(value).replace(".00", "").replace(".0 ", " "))
+        Self::log(title, low, high, |value| format_nanoseconds(value).replace(".00", "").replace(".0 ", " "))
     }
 
     /// Nanoseconds on a logarithmic axis that covers all values; values too short to write, or 0, are drawn at its low
@@ -171,7 +173,7 @@ impl Axis {
     }
 
     /// The same axis over another range.
-    pub(crate) fn over(self, range: Range<f64>) -> Self {
+    pub(crate) fn over_range(self, range: Range<f64>) -> Self {
         Self { range, ..self }
     }
 
@@ -249,7 +251,7 @@ pub(crate) const fn whole(number: f64) -> u64 {
 }
 
 fn percent_tick(share: f64) -> String {
-    format!("{} %", rounded(share * 100.0, 2))
+    format!("{} %", format_rounded(share * 100.0, 2))
 }
 
 #[cfg(test)]
@@ -311,6 +313,6 @@ mod tests {
         assert_eq!(labels(&Axis::shares("", 1.0), 6), "0 % | 20 % | 40 % | 60 % | 80 % | 100 %");
         assert_eq!(labels(&Axis::differences("", -0.17, 0.02), 6), "-15 % | -10 % | -5 % | 0 %");
         assert_eq!(labels(&Axis::differences("", 0.0, 0.0), 3), "-0.5 % | 0 % | 0.5 %");
-        assert_eq!(labels(&Axis::rows(vec!["a".to_owned(), "b".to_owned()]), 9), "a | b");
+        assert_eq!(labels(&Axis::named_rows(vec!["a".to_owned(), "b".to_owned()]), 9), "a | b");
     }
 }

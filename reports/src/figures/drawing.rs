@@ -63,7 +63,7 @@ impl Drawing {
     /// [`ReportError::Draw`] if drawing fails.
     pub fn to_svg(&self) -> Result<String, ReportError> {
         let namespace = " xmlns=\"http://www.w3.org/2000/svg\"";
-        self.svg(namespace, &backend::light_style(self.size))
+        self.draw_svg(namespace, &backend::light_style(self.size))
     }
 
     /// The picture as part of a page, in the colours of the page.
@@ -73,12 +73,12 @@ impl Drawing {
     /// Like [`Self::to_svg`].
     pub fn to_inline_svg(&self) -> Result<String, ReportError> {
         // A page already implies the format; a standalone file has to name it.
-        self.svg("", "")
+        self.draw_svg("", "")
     }
 
-    fn svg(&self, attributes: &str, style: &str) -> Result<String, ReportError> {
-        let mut text = backend::open(&self.title, self.size, attributes) + style;
-        self.draw(Canvas::Svg(Svg::new(&mut text, self.size)))?;
+    fn draw_svg(&self, attributes: &str, style: &str) -> Result<String, ReportError> {
+        let mut text = backend::open_svg(&self.title, self.size, attributes) + style;
+        self.draw_on(Canvas::Svg(Svg::new(&mut text, self.size)))?;
         text.push_str("</svg>");
         Ok(text)
     }
@@ -91,11 +91,11 @@ impl Drawing {
     pub fn to_png(&self) -> Result<Vec<u8>, ReportError> {
         let (width, height) = (self.size.0 as usize, self.size.1 as usize);
         let mut raster = Raster::new(width, height, palette::PAPER);
-        self.draw(Canvas::Bitmap(BitMapBackend::with_buffer(raster.bytes_mut(), self.size)))?;
+        self.draw_on(Canvas::Bitmap(BitMapBackend::with_buffer(raster.bytes_mut(), self.size)))?;
         raster.to_png()
     }
 
-    fn draw(&self, canvas: Canvas<'_>) -> Result<(), ReportError> {
+    fn draw_on(&self, canvas: Canvas<'_>) -> Result<(), ReportError> {
         let failed = |reason: String| ReportError::Draw { what: self.title.clone(), reason };
         if !backend::has_font() {
             return Err(failed("the embedded font cannot be read".to_owned()));
@@ -114,7 +114,7 @@ impl std::fmt::Debug for Drawing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::chart::{Marker, Room, chart, line, told};
+    use crate::figures::chart::{Marker, Room, draw_chart, draw_line, told};
     use crate::figures::coord::Axis;
     use crate::figures::palette::Shape;
     use plotters::element::Circle;
@@ -123,9 +123,9 @@ mod tests {
     fn sample() -> Drawing {
         figure("a<b", (300, 200), |root| {
             let mut chart =
-                chart(root, Room::default(), &Axis::counts("step", 8.0), &Axis::shares("share", 1.0))?;
+                draw_chart(root, Room::default(), &Axis::counts("step", 8.0), &Axis::shares("share", 1.0))?;
             for dashed in [false, true] {
-                line(&mut chart, vec![(0.0, 0.0), (8.0, 1.0)], palette::BLUE.stroke_width(2), dashed)?;
+                draw_line(&mut chart, vec![(0.0, 0.0), (8.0, 1.0)], palette::BLUE.stroke_width(2), dashed)?;
             }
             chart.draw_series([told(Circle::new((4.0, 0.5), 6, palette::RED.filled()), "half < \"all\"")])?;
             chart.draw_series([Marker::new((8.0, 1.0), Shape::Diamond, 3, palette::GREEN)])?;
@@ -141,7 +141,7 @@ mod tests {
             assert!(file.contains(&format!(".{class}{{")), "{class}: {file}");
         }
         for light in [palette::TEXT, palette::MUTED, palette::GRID, palette::PAPER] {
-            assert!(!page.contains(&palette::hex(light)), "{page}");
+            assert!(!page.contains(&palette::hex_text(light)), "{page}");
         }
         assert!(page.contains("aria-label=\"a&lt;b\"") && !page.contains("xmlns"), "{page}");
         assert!(page.contains("<title>half &lt; &quot;all&quot;</title></circle>"), "{page}");
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn strokes_of_one_look_are_one_path() {
         let page = sample().to_inline_svg().expect("draws");
-        let blue = format!("stroke=\"{}\"", palette::hex(palette::BLUE));
+        let blue = format!("stroke=\"{}\"", palette::hex_text(palette::BLUE));
         assert_eq!(page.matches(&blue).count(), 1, "{page}");
     }
 

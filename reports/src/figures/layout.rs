@@ -37,13 +37,13 @@ impl Layout {
                 let heights = plan.arena_heights().into_iter().map(|height| height.get()).collect();
                 (plan.offsets().iter().map(|offset| offset.get()).collect(), heights)
             }
-            None => stacked(instance),
+            None => stacked_offsets(instance),
         };
         let horizon = instance.horizon().get();
         let empty = |height| Self { rectangles: Vec::new(), height, horizon, borders: Vec::new() };
         let mut layouts: Vec<Self> = heights.into_iter().map(empty).collect();
         for ((buffer, offset), id) in instance.buffers().iter().zip(&offsets).zip(instance.ids()) {
-            let pieces = buffer.pieces().map(|piece| Rectangle {
+            let pieces = buffer.active_pieces().map(|piece| Rectangle {
                 start: piece.steps.start().get(),
                 end: piece.steps.end().get(),
                 low: offset + piece.window.start.get(),
@@ -57,7 +57,7 @@ impl Layout {
 }
 
 /// Offsets without any reuse, in the order in which the buffers become live, and the heights of the arenas.
-fn stacked(instance: &Instance) -> (Vec<u64>, Vec<u64>) {
+fn stacked_offsets(instance: &Instance) -> (Vec<u64>, Vec<u64>) {
     let mut order: Vec<BufferId> = instance.ids().collect();
     order.sort_by_key(|&id| (instance.buffer(id).live.start(), id));
     let mut offsets = vec![0; instance.len()];

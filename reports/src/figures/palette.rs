@@ -45,12 +45,12 @@ const SERIES: [RGBColor; 16] = [
 ];
 
 /// The colour of the series with this index.
-pub(crate) const fn series(number: usize) -> RGBColor {
+pub(crate) const fn series_color(number: usize) -> RGBColor {
     SERIES[number % SERIES.len()]
 }
 
 /// The shape of the series with this index; series with the same colour have different shapes.
-pub(crate) const fn shape(number: usize) -> Shape {
+pub(crate) const fn series_shape(number: usize) -> Shape {
     match (number + number / SERIES.len()) % 5 {
         0 => Shape::Circle,
         1 => Shape::Square,
@@ -61,7 +61,7 @@ pub(crate) const fn shape(number: usize) -> Shape {
 }
 
 /// The colour of a buffer's category; unknown ones get one by their index.
-pub(crate) fn category(name: Option<&str>, number: usize) -> RGBColor {
+pub(crate) fn category_color(name: Option<&str>, number: usize) -> RGBColor {
     let base = name.map(|name| name.split(':').next().unwrap_or(name));
     match base {
         None => RGBColor(0x6f, 0x9f, 0xd0),
@@ -72,7 +72,7 @@ pub(crate) fn category(name: Option<&str>, number: usize) -> RGBColor {
         Some("param" | "parameter" | "weight") => GREEN,
         Some("input" | "data") => RGBColor(0xb0, 0x8d, 0x00),
         Some("optimizer" | "state") => PINK,
-        Some(_) => series(number + 5),
+        Some(_) => series_color(number + 5),
     }
 }
 
@@ -98,23 +98,23 @@ pub(crate) const CLASSES: [(RGBColor, RGBColor); 6] = [
 
 /// The colour, dark enough for a map on a light page.
 pub(crate) fn on_light(color: RGBColor) -> RGBColor {
-    readable(color, &[FREE, HOLE, PAPER], GRAPHIC)
+    readable_color(color, &[FREE, HOLE, PAPER], GRAPHIC)
 }
 
 /// A colour moved towards white (`share` > 0) or black (`share` < 0); `share` from -1 to 1.
-pub(crate) fn shade(color: RGBColor, share: f64) -> RGBColor {
+pub(crate) fn shade_color(color: RGBColor, share: f64) -> RGBColor {
     let target = if share > 0.0 { 255.0 } else { 0.0 };
     let moved = |part: u8| to_byte(f64::from(part) + (target - f64::from(part)) * share.abs());
     RGBColor(moved(color.0), moved(color.1), moved(color.2))
 }
 
 /// The contrast of two colours by WCAG 2: from 1 to 21.
-pub(crate) fn contrast(one: RGBColor, other: RGBColor) -> f64 {
-    let (one, other) = (luminance(one), luminance(other));
+pub(crate) fn color_contrast(one: RGBColor, other: RGBColor) -> f64 {
+    let (one, other) = (relative_luminance(one), relative_luminance(other));
     (one.max(other) + 0.05) / (one.min(other) + 0.05)
 }
 
-fn luminance(color: RGBColor) -> f64 {
+fn relative_luminance(color: RGBColor) -> f64 {
     let linear = |part: u8| {
         let part = f64::from(part) / 255.0;
         if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
@@ -123,16 +123,16 @@ fn luminance(color: RGBColor) -> f64 {
 }
 
 /// The colour, moved away from all of these backgrounds until its contrast with each is at least `least`.
-pub(crate) fn readable(color: RGBColor, backgrounds: &[RGBColor], least: f64) -> RGBColor {
-    let is_dark = backgrounds.iter().all(|background| luminance(*background) < 0.18);
-    let moved = |step: u32| shade(color, f64::from(step) / if is_dark { 50.0 } else { -50.0 });
+pub(crate) fn readable_color(color: RGBColor, backgrounds: &[RGBColor], least: f64) -> RGBColor {
+    let is_dark = backgrounds.iter().all(|background| relative_luminance(*background) < 0.18);
+    let moved = |step: u32| shade_color(color, f64::from(step) / if is_dark { 50.0 } else { -50.0 });
     let reads =
-        |color: &RGBColor| backgrounds.iter().all(|background| contrast(*color, *background) >= least);
+        |color: &RGBColor| backgrounds.iter().all(|background| color_contrast(*color, *background) >= least);
     (0..50).map(moved).find(reads).unwrap_or_else(|| moved(50))
 }
 
 /// Free memory: from light to dark red as the share grows from 0 to 1.
-pub(crate) fn heat(share: f64) -> RGBColor {
+pub(crate) fn heat_color(share: f64) -> RGBColor {
     const STOPS: [[f64; 3]; 5] = [
         [238.0, 243.0, 248.0],
         [253.0, 224.0, 160.0],
@@ -145,14 +145,14 @@ pub(crate) fn heat(share: f64) -> RGBColor {
     for window in STOPS.windows(2) {
         let (from, to) = (window[0], window[1]);
         if rest <= 1.0 {
-            return rgb([0, 1, 2].map(|part| from[part] + (to[part] - from[part]) * rest));
+            return rgb_color([0, 1, 2].map(|part| from[part] + (to[part] - from[part]) * rest));
         }
         (below, rest) = (to, rest - 1.0);
     }
-    rgb(below)
+    rgb_color(below)
 }
 
-fn rgb(parts: [f64; 3]) -> RGBColor {
+fn rgb_color(parts: [f64; 3]) -> RGBColor {
     let [red, green, blue] = parts.map(to_byte);
     RGBColor(red, green, blue)
 }
@@ -163,7 +163,7 @@ fn to_byte(part: f64) -> u8 {
 }
 
 /// The colour as `#rrggbb`.
-pub(crate) fn hex(color: RGBColor) -> String {
+pub(crate) fn hex_text(color: RGBColor) -> String {
     format!("#{:02x}{:02x}{:02x}", color.0, color.1, color.2)
 }
 
@@ -219,11 +219,11 @@ impl Series {
     }
 
     pub(crate) const fn color(&self) -> RGBColor {
-        series(self.number)
+        series_color(self.number)
     }
 
     pub(crate) const fn shape(&self) -> Shape {
-        shape(self.number)
+        series_shape(self.number)
     }
 }
 
@@ -233,10 +233,10 @@ mod tests {
 
     #[test]
     fn the_ends_of_the_heat_scale() {
-        assert_eq!(hex(heat(0.0)), "#eef3f8");
-        assert_eq!(hex(heat(1.0)), "#6e1034");
-        assert_eq!(heat(-1.0), heat(0.0));
-        assert_eq!(heat(0.5), RGBColor(248, 160, 90));
+        assert_eq!(hex_text(heat_color(0.0)), "#eef3f8");
+        assert_eq!(hex_text(heat_color(1.0)), "#6e1034");
+        assert_eq!(heat_color(-1.0), heat_color(0.0));
+        assert_eq!(heat_color(0.5), RGBColor(248, 160, 90));
     }
 
     /// A colour variable of the pages' style, in light and dark.
@@ -256,23 +256,27 @@ mod tests {
         for ink in ["text", "muted", "link", "bad"] {
             for ground in ["paper", "card"] {
                 for (ink_color, ground_color) in variables(ink).into_iter().zip(variables(ground)) {
-                    let ratio = contrast(ink_color, ground_color);
+                    let ratio = color_contrast(ink_color, ground_color);
                     assert!(ratio >= 4.5, "{ink} on {ground}: {ratio:.2}");
                 }
             }
         }
         for (text, warm) in variables("text").into_iter().zip(variables("warm")) {
-            assert!(contrast(text, warm) >= 4.5, "text on the warmest field: {:.2}", contrast(text, warm));
+            assert!(
+                color_contrast(text, warm) >= 4.5,
+                "text on the warmest field: {:.2}",
+                color_contrast(text, warm)
+            );
         }
-        assert!(contrast(TEXT, PAPER) >= 4.5 && contrast(MUTED, PAPER) >= 4.5);
+        assert!(color_contrast(TEXT, PAPER) >= 4.5 && color_contrast(MUTED, PAPER) >= 4.5);
     }
 
     #[test]
     fn lines_and_bars_have_the_contrast_of_wcag_aa_in_light_and_dark() {
         for color in SERIES.into_iter().chain([RED, GRAY]) {
             for paper in variables("paper") {
-                let ratio = contrast(color, paper);
-                assert!(ratio >= 3.0, "{} on {}: {ratio:.2}", hex(color), hex(paper));
+                let ratio = color_contrast(color, paper);
+                assert!(ratio >= 3.0, "{} on {}: {ratio:.2}", hex_text(color), hex_text(paper));
             }
         }
     }
@@ -280,11 +284,12 @@ mod tests {
     #[test]
     fn classes_stand_out_and_their_order_shows_without_colour() {
         for (light, _) in CLASSES {
-            assert_eq!(on_light(light), light, "{}", hex(light));
+            assert_eq!(on_light(light), light, "{}", hex_text(light));
         }
         for pair in CLASSES.windows(2) {
             assert!(
-                luminance(pair[0].0) > luminance(pair[1].0) && luminance(pair[0].1) < luminance(pair[1].1)
+                relative_luminance(pair[0].0) > relative_luminance(pair[1].0)
+                    && relative_luminance(pair[0].1) < relative_luminance(pair[1].1)
             );
         }
     }
@@ -292,12 +297,15 @@ mod tests {
     #[test]
     fn contrast_is_that_of_wcag() {
         let (black, white) = (RGBColor(0, 0, 0), RGBColor(255, 255, 255));
-        assert!((contrast(black, white) - 21.0).abs() < 1e-9);
+        assert!((color_contrast(black, white) - 21.0).abs() < 1e-9);
         // The lightest gray that text may have on white.
-        assert!((contrast(RGBColor(0x76, 0x76, 0x76), white) - 4.54).abs() < 0.01);
+        assert!((color_contrast(RGBColor(0x76, 0x76, 0x76), white) - 4.54).abs() < 0.01);
         let pale = RGBColor(0xf0, 0x8a, 0x3c);
-        assert!(contrast(pale, white) < 3.0 && contrast(readable(pale, &[white], 3.0), white) >= 3.0);
-        assert_eq!(readable(BLUE, &[white], 3.0), BLUE);
+        assert!(
+            color_contrast(pale, white) < 3.0
+                && color_contrast(readable_color(pale, &[white], 3.0), white) >= 3.0
+        );
+        assert_eq!(readable_color(BLUE, &[white], 3.0), BLUE);
     }
 
     #[test]
@@ -306,17 +314,17 @@ mod tests {
         for (number, one) in SERIES[..9].iter().enumerate() {
             for other in &SERIES[..number] {
                 let apart = part(one.0, other.0).hypot(part(one.1, other.1)).hypot(part(one.2, other.2));
-                assert!(apart > 50.0, "{} and {}: {apart:.0}", hex(*one), hex(*other));
+                assert!(apart > 50.0, "{} and {}: {apart:.0}", hex_text(*one), hex_text(*other));
             }
         }
-        let (temporary, workspace) = (category(Some("temp"), 0), category(Some("workspace"), 1));
+        let (temporary, workspace) = (category_color(Some("temp"), 0), category_color(Some("workspace"), 1));
         assert_ne!(temporary, workspace, "a net has both");
     }
 
     #[test]
     fn neighbours_in_a_series_differ_in_colour_or_shape() {
         let looks: std::collections::BTreeSet<_> =
-            (0..60).map(|number| format!("{:?} {:?}", series(number), shape(number))).collect();
+            (0..60).map(|number| format!("{:?} {:?}", series_color(number), series_shape(number))).collect();
         assert_eq!(looks.len(), 60);
     }
 }

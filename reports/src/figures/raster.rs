@@ -2,7 +2,7 @@
 
 use plotters::style::RGBColor;
 
-use super::palette::shade;
+use super::palette::shade_color;
 use crate::ReportError;
 
 /// A picture of pixels, row by row from the upper left corner.
@@ -32,7 +32,7 @@ impl Raster {
         &mut self.rgb
     }
 
-    pub(crate) fn set(&mut self, x: usize, y: usize, color: RGBColor) {
+    pub(crate) fn set_pixel(&mut self, x: usize, y: usize, color: RGBColor) {
         if x < self.width && y < self.height {
             let at = 3 * (y * self.width + x);
             self.rgb[at..at + 3].copy_from_slice(&[color.0, color.1, color.2]);
@@ -40,7 +40,7 @@ impl Raster {
     }
 
     /// Fills the pixels from `from` up to, not including, `to`; parts outside the picture are cut off.
-    pub(crate) fn fill(&mut self, from: (usize, usize), to: (usize, usize), color: RGBColor) {
+    pub(crate) fn fill_box(&mut self, from: (usize, usize), to: (usize, usize), color: RGBColor) {
         let (left, right) = (from.0.min(self.width), to.0.min(self.width));
         for y in from.1..to.1.min(self.height) {
             let row = 3 * (y * self.width + left)..3 * (y * self.width + right.max(left));
@@ -50,23 +50,23 @@ impl Raster {
         }
     }
 
-    /// Fills like [`Self::fill`], with a pale line at the left and below if there is room, so that neighbours stay apart.
-    pub(crate) fn boxed(&mut self, from: (usize, usize), to: (usize, usize), color: RGBColor) {
-        self.fill(from, to, color);
+    /// Fills like [`Self::fill_box`], with a pale line at the left and below if there is room, so that neighbours stay apart.
+    pub(crate) fn fill_with_edge(&mut self, from: (usize, usize), to: (usize, usize), color: RGBColor) {
+        self.fill_box(from, to, color);
         if to.0 > from.0 + 3 && to.1 > from.1 + 3 {
             let below = to.1.saturating_sub(1);
-            self.fill((from.0, below), to, shade(color, 0.5));
-            self.fill(from, (from.0 + 1, to.1), shade(color, 0.5));
+            self.fill_box((from.0, below), to, shade_color(color, 0.5));
+            self.fill_box(from, (from.0 + 1, to.1), shade_color(color, 0.5));
         }
     }
 
     /// Draws the outermost pixels of a box.
-    pub(crate) fn edge(&mut self, from: (usize, usize), to: (usize, usize), color: RGBColor) {
+    pub(crate) fn draw_edge(&mut self, from: (usize, usize), to: (usize, usize), color: RGBColor) {
         let (right, below) = (to.0.saturating_sub(1), to.1.saturating_sub(1));
-        self.fill(from, (to.0, from.1 + 1), color);
-        self.fill((from.0, below), to, color);
-        self.fill(from, (from.0 + 1, to.1), color);
-        self.fill((right, from.1), to, color);
+        self.fill_box(from, (to.0, from.1 + 1), color);
+        self.fill_box((from.0, below), to, color);
+        self.fill_box(from, (from.0 + 1, to.1), color);
+        self.fill_box((right, from.1), to, color);
     }
 
     /// The colour of a pixel.
@@ -106,17 +106,17 @@ mod tests {
     fn boxes_are_cut_off_at_the_border() {
         let (paper, ink) = (RGBColor(0, 0, 0), RGBColor(9, 9, 9));
         let mut raster = Raster::new(4, 3, paper);
-        raster.fill((2, 1), (9, 9), ink);
+        raster.fill_box((2, 1), (9, 9), ink);
         let filled = raster.bytes().chunks(3).filter(|pixel| *pixel == [9, 9, 9]).count();
         assert_eq!(filled, 4);
-        raster.fill((5, 0), (2, 3), ink);
+        raster.fill_box((5, 0), (2, 3), ink);
         assert_eq!(raster.bytes().chunks(3).filter(|pixel| *pixel == [9, 9, 9]).count(), 4);
     }
 
     #[test]
     fn a_png_holds_the_pixels() {
         let mut raster = Raster::new(3, 2, RGBColor(1, 2, 3));
-        raster.set(2, 1, RGBColor(7, 8, 9));
+        raster.set_pixel(2, 1, RGBColor(7, 8, 9));
         let bytes = raster.to_png().expect("packs");
         let mut reader = png::Decoder::new(&bytes[..]).read_info().expect("is a PNG");
         let mut pixels = vec![0; reader.output_buffer_size()];

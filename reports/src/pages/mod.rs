@@ -45,6 +45,6 @@ pub(crate) fn of_report(site: &Site<'_>) -> Result<Vec<Page>, ReportError> {
 
 /// The pages of one workload: its own page, and those of the cells whose plans have maps.
 pub(crate) fn of_workload(site: &Site<'_>, workload: usize) -> impl Iterator<Item = Page> {
-    let cells = site.mapped(workload).iter().map(|map| cell::page(site, map));
+    let cells = site.maps_of(workload).iter().map(|map| cell::page(site, map));
     std::iter::once(workload::page(site, workload)).chain(cells)
 }

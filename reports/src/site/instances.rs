@@ -5,16 +5,16 @@ use std::collections::BTreeMap;
 
 use planlab_dsa::{Bytes, Digest, Instance, Labels, VerifiedPlan};
 use planlab_files::NewFolder;
-use planlab_results::format::bytes;
+use planlab_results::format::format_bytes;
 use planlab_results::{Record, load_instance, load_plan};
 
-use super::names::slug;
+use super::names::file_slug;
 use super::sources::Site;
 use super::stored::{Mapped, Maps, Stored};
-use super::words::why;
+use super::words::reason_pieces;
 use crate::ReportError;
 use crate::data::instances::clock::Clock;
-use crate::data::planners::chosen::choose;
+use crate::data::planners::chosen::choose_cells;
 use crate::figures::{
     ArenaFacts, MapOptions, fragmentation_map, load_curve_plot, map_colours, placement_map,
     size_distribution_plot,
@@ -29,17 +29,20 @@ type Records = BTreeMap<String, Record>;
 
 /// Draws the instances of all workloads, and writes the maps of the chosen plans into the folder. Unreadable files are
 /// among the findings.
-pub(crate) fn draw(site: &Site<'_>, folder: &mut NewFolder) -> Result<Vec<Option<Stored>>, ReportError> {
-    let chosen = choose(site.model, &site.options.baseline, site.options.maps);
+pub(crate) fn draw_instances(
+    site: &Site<'_>,
+    folder: &mut NewFolder,
+) -> Result<Vec<Option<Stored>>, ReportError> {
+    let chosen = choose_cells(site.model, &site.options.baseline, site.options.maps);
     let cells = chosen.iter().flatten().map(|&cell| &*site.model.cells[cell].cell);
     let records = site.model.tables.first_records(&cells.collect::<Vec<_>>())?.into_iter();
     let records: Records = records.map(|record| (record.cell.clone(), record)).collect();
     let stored =
-        |(workload, chosen): (usize, &Vec<usize>)| stored(site, folder, workload, (chosen, &records));
+        |(workload, chosen): (usize, &Vec<usize>)| store_pictures(site, folder, workload, (chosen, &records));
     chosen.iter().enumerate().map(stored).collect()
 }
 
-fn stored(
+fn store_pictures(
     site: &Site<'_>,
     folder: &mut NewFolder,
     workload: usize,
@@ -51,11 +54,12 @@ fn stored(
         return Ok(None);
     };
     let best = model.best_cell(workload).and_then(|cell| cell.height);
-    let (mapped, panels) = maps(site, folder, workload, (&instance, &labels), chosen)?;
-    let viewer = (!panels.is_empty()).then(|| ViewerPart::new(&scene(&instance, &labels, panels), CAPTION));
+    let (mapped, panels) = draw_maps(site, folder, workload, (&instance, &labels), chosen)?;
+    let viewer =
+        (!panels.is_empty()).then(|| ViewerPart::new(&build_scene(&instance, &labels, panels), CAPTION));
     Ok(Some(Stored {
         steps: instance.horizon().get(),
-        total: instance.total().get(),
+        total: instance.total_size().get(),
         in_place: instance.in_place().len(),
         arenas: arena_loads(&instance, &labels),
         load_curve: load_curve_plot(&instance, best.map(Bytes::new)),
@@ -67,23 +71,27 @@ fn stored(
 
 const CAPTION: &str = "Time across, address up, on the same axes; above, the bytes in use at each step.";
 
-fn scene<'a>(instance: &'a Instance, labels: &'a Labels, panels: Vec<Panel>) -> Scene<'a> {
+fn build_scene<'a>(instance: &'a Instance, labels: &'a Labels, panels: Vec<Panel>) -> Scene<'a> {
     Scene { panels, ..Scene::new(Cow::Borrowed(instance), Cow::Borrowed(labels)) }
 }
 
 /// The load of each of several arenas, and its step as the file has it.
 fn arena_loads(instance: &Instance, labels: &Labels) -> Vec<(String, String)> {
-    let clock = Clock::of(instance, labels);
+    let clock = Clock::from_labels(instance, labels);
     let line = |arena: ArenaFacts| {
-        let load = format!("load {} at step {}", bytes(arena.load.bytes.get()), clock.at(arena.load.step));
-        let capacity = arena.capacity.map(|capacity| format!(", capacity {}", bytes(capacity)));
+        let load = format!(
+            "load {} at step {}",
+            format_bytes(arena.load.bytes.get()),
+            clock.original_step(arena.load.step)
+        );
+        let capacity = arena.capacity.map(|capacity| format!(", capacity {}", format_bytes(capacity)));
         Some((arena.name?, load + &capacity.unwrap_or_default()))
     };
-    ArenaFacts::list(instance).into_iter().filter_map(line).collect()
+    ArenaFacts::list_arenas(instance).into_iter().filter_map(line).collect()
 }
 
 /// The chosen plans that can be read, and how the viewer shows them.
-fn maps(
+fn draw_maps(
     site: &Site<'_>,
     folder: &mut NewFolder,
     workload: usize,
@@ -104,19 +112,19 @@ fn maps(
         // A stored plan is only a claim; the audit reports missing or false ones.
         let Ok(plan) = load_plan(site.store, digest) else { continue };
         let Ok(plan) = instance.verify(plan) else { continue };
-        let label = &model.planner(cell).label;
+        let label = &model.planner_of_cell(cell).label;
         let is_same = |map: &&Mapped| model.cells[map.cell].planner_number == cell.planner_number;
         let again = match mapped.iter().filter(is_same).count() {
             0 => String::new(),
             before => format!("-{}", before + 1),
         };
-        let name = format!("{}--{}{again}", site.slugs[workload], slug(label));
+        let name = format!("{}--{}{again}", site.slugs[workload], file_slug(label));
         // A scene shows one arena.
         let alone = (instance.arenas().len() == 1).then(|| {
-            let panel = Panel::plan(label, instance, &plan);
-            Scene { bound: Some(cell.best_bound), ..scene(instance, labels, vec![panel]) }
+            let panel = Panel::from_plan(label, instance, &plan);
+            Scene { bound: Some(cell.best_bound), ..build_scene(instance, labels, vec![panel]) }
         });
-        let why = alone.as_ref().map(why).unwrap_or_default();
+        let why = alone.as_ref().map(reason_pieces).unwrap_or_default();
         let maps = match alone {
             Some(alone) if instance.len() <= VIEWED => {
                 let viewer = ViewerPart::new(&alone, CAPTION);
@@ -127,7 +135,7 @@ fn maps(
                 let title = format!("{label} on {}", model.workloads[workload].key);
                 let top = top.max(cell.height.unwrap_or(0));
                 let options = MapOptions::default().with_size(900, 560).with_top(top).with_title(title);
-                pictures(folder, &name, (instance, labels), &plan, &options)?
+                draw_pictures(folder, &name, (instance, labels), &plan, &options)?
             }
         };
         let (page, colours) = (format!("cells/{name}.html"), map_colours(instance, labels));
@@ -136,7 +144,7 @@ fn maps(
     Ok((mapped, panels))
 }
 
-fn pictures(
+fn draw_pictures(
     folder: &mut NewFolder,
     name: &str,
     (instance, labels): (&Instance, &Labels),
@@ -145,7 +153,7 @@ fn pictures(
 ) -> Result<Maps, ReportError> {
     let (placement, free) = (format!("maps/{name}.png"), format!("maps/{name}-free.png"));
     let drawing = placement_map(instance, labels, Some(plan), options);
-    folder.put(&placement, &drawing.to_png()?)?;
-    folder.put(&free, &fragmentation_map(instance, plan, options).to_png()?)?;
+    folder.put_file(&placement, &drawing.to_png()?)?;
+    folder.put_file(&free, &fragmentation_map(instance, plan, options).to_png()?)?;
     Ok(Maps::Pictures { placement, free, size: drawing.size() })
 }

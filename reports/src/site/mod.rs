@@ -12,8 +12,8 @@ mod stored;
 pub(crate) mod words;
 
 pub(crate) use drawn::draw_nets;
-pub(crate) use instances::draw;
-pub(crate) use names::{slug, unique};
+pub(crate) use instances::draw_instances;
+pub(crate) use names::{file_slug, make_unique};
 pub use options::{KnownNets, KnownPlanner, ReportOptions};
 pub(crate) use sources::Site;
 pub(crate) use stored::{Mapped, Maps, Stored};

@@ -140,7 +140,7 @@ impl Page {
     }
 
     /// The page with a place in the navigation.
-    pub(crate) fn named(mut self, menu: Menu, question: &'static str) -> Self {
+    pub(crate) fn in_menu(mut self, menu: Menu, question: &'static str) -> Self {
         self.name = Some(Entry { menu, question });
         self
     }
@@ -162,7 +162,7 @@ impl Page {
     }
 
     /// All pieces, those inside panels included.
-    fn all(&self) -> impl Iterator<Item = &Piece> {
+    fn all_pieces(&self) -> impl Iterator<Item = &Piece> {
         self.pieces.iter().flat_map(|piece| match piece {
             Piece::Panels(panels) => panels.iter().flatten().collect::<Vec<_>>(),
             piece => vec![piece],
@@ -170,8 +170,8 @@ impl Page {
     }
 
     /// All tables with files.
-    pub(crate) fn tables(&self) -> impl Iterator<Item = &Table> {
-        let shown = self.all().filter_map(|piece| match piece {
+    pub(crate) fn tables_with_files(&self) -> impl Iterator<Item = &Table> {
+        let shown = self.all_pieces().filter_map(|piece| match piece {
             Piece::Table(table) | Piece::Folded(_, table) => {
                 Some(table).filter(|table| !table.name.is_empty())
             }
@@ -199,8 +199,8 @@ impl Page {
     }
 
     /// All figures with files.
-    pub(crate) fn figures(&self) -> impl Iterator<Item = &Figure> {
-        self.all().filter_map(|piece| match piece {
+    pub(crate) fn figures_with_files(&self) -> impl Iterator<Item = &Figure> {
+        self.all_pieces().filter_map(|piece| match piece {
             Piece::Figure(figure) if figure.head != Head::None => Some(figure),
             _ => None,
         })
@@ -260,7 +260,7 @@ impl Piece {
 
 impl Text {
     /// A text with `code` and *emphasis* from our own source; nothing is escaped in it.
-    pub(crate) fn marked(text: &str) -> Self {
+    pub(crate) fn from_marked(text: &str) -> Self {
         let spans = text.split('`').enumerate().flat_map(|(at, part)| match at % 2 {
             0 => part
                 .split('*')
@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn marks_in_a_text_are_spans() {
-        let text = Text::marked("*Ours* by `a*b`.");
+        let text = Text::from_marked("*Ours* by `a*b`.");
         let spans = [
             Span::Plain(String::new()),
             Span::Emphasis("Ours".to_owned()),

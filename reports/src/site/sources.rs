@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use planlab_results::audit::Finding;
-use planlab_results::table::Value;
+use planlab_results::table::CellValue;
 
 use super::options::{KnownPlanner, ReportOptions};
 use super::stored::{Drawn, Mapped, Stored};
 use crate::data::frameworks::Frameworks;
-use crate::data::planners::compare::key;
+use crate::data::planners::compare::planner_key;
 use crate::data::planners::model::Model;
 use crate::data::replays::Replays;
 use crate::data::schedules::Schedules;
@@ -46,10 +46,10 @@ impl Site<'_> {
     }
 
     /// A workload, with a link to its page if it has one.
-    pub(crate) fn link(&self, workload: &str) -> Value {
+    pub(crate) fn workload_link(&self, workload: &str) -> CellValue {
         match self.model.workload_of(workload) {
-            Some(at) => Value::Link(workload.to_owned(), self.page_of(at)),
-            None => Value::text(workload),
+            Some(at) => CellValue::Link(workload.to_owned(), self.page_of(at)),
+            None => CellValue::text(workload),
         }
     }
 
@@ -59,18 +59,18 @@ impl Site<'_> {
     }
 
     /// A planner with its mark and a link to its page.
-    pub(crate) fn link_planner(&self, planner: usize) -> Value {
-        Value::Link(self.model.marked(planner), self.page_of_planner(planner))
+    pub(crate) fn link_planner(&self, planner: usize) -> CellValue {
+        CellValue::Link(self.model.marked_name(planner), self.page_of_planner(planner))
     }
 
     /// What is known of one of the model's planners.
     pub(crate) fn known_planner(&self, planner: usize) -> Option<&KnownPlanner> {
         let label = &self.model.all.planners[planner].label;
-        self.options.planners.get(key(label))
+        self.options.planners.get(planner_key(label))
     }
 
     /// The plans of a workload with maps.
-    pub(crate) fn mapped(&self, workload: usize) -> &[Mapped] {
+    pub(crate) fn maps_of(&self, workload: usize) -> &[Mapped] {
         self.instances[workload].as_ref().map_or(&[], |stored| &stored.mapped)
     }
 }

@@ -40,7 +40,7 @@ pub(crate) struct Mapped {
 
 impl Mapped {
     /// What the placement map shows.
-    pub(crate) fn caption(&self) -> String {
+    pub(crate) fn map_caption(&self) -> String {
         format!("Placement: time across, address up, {}.", self.colours)
     }
 }

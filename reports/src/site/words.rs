@@ -2,12 +2,12 @@
 //! see the map.
 
 use planlab_dsa::{BufferId, Instance, Labels, Step};
-use planlab_results::table::{Column, Table, Value, columns};
+use planlab_results::table::{CellValue, Column, Table, columns};
 
 use crate::data::instances::blocked::{Blocked, Hole, Reason};
 use crate::data::instances::clock::Clock;
 use crate::data::planners::tables::without_empty;
-use crate::format::{bytes, count, percent, real};
+use crate::format::{as_real, format_bytes, format_count, format_percent};
 use crate::site::page::Piece;
 use crate::site::parts::viewer::{Panel, Scene};
 
@@ -17,23 +17,23 @@ const HOLES: usize = 10;
 const PEAK: usize = 20;
 
 /// Why each plan is not lower.
-pub(crate) fn why(scene: &Scene<'_>) -> Vec<Piece> {
+pub(crate) fn reason_pieces(scene: &Scene<'_>) -> Vec<Piece> {
     let mut pieces = Vec::new();
-    let clock = Clock::of(&scene.instance, &scene.labels);
+    let clock = Clock::from_labels(&scene.instance, &scene.labels);
     for panel in &scene.panels {
         let Some(blocked) = &panel.blocked else { continue };
         let load = scene.instance.load();
         let (name, height) = (&panel.name, panel.layout.height);
         if height <= load.bytes.get() {
-            let step = clock.at(load.step);
+            let step = clock.original_step(load.step);
             pieces.push(Piece::text(format!(
                 "{name}: the height is the load, the bytes that are in use at step {step}; no plan is lower."
             )));
             continue;
         }
-        pieces.push(Piece::text(gap(scene, &clock, panel, blocked)));
+        pieces.push(Piece::text(gap_sentence(scene, &clock, panel, blocked)));
         if !blocked.holes.is_empty() {
-            pieces.push(Piece::Table(holes(&scene.labels, &clock, panel, blocked)));
+            pieces.push(Piece::Table(hole_table(&scene.labels, &clock, panel, blocked)));
         }
     }
     if !pieces.is_empty() {
@@ -42,86 +42,99 @@ pub(crate) fn why(scene: &Scene<'_>) -> Vec<Piece> {
     pieces
 }
 
-fn gap(scene: &Scene<'_>, clock: &Clock, panel: &Panel, blocked: &Blocked) -> String {
+fn gap_sentence(scene: &Scene<'_>, clock: &Clock, panel: &Panel, blocked: &Blocked) -> String {
     let (load, height) = (scene.instance.load().bytes.get(), panel.layout.height);
     let over = height - load;
     let top = scene.instance.buffer(blocked.top);
     let others = match blocked.tops {
         1 => String::new(),
-        tops => format!(", the first of {} that do", count(tops as u64)),
+        tops => format!(", the first of {} that do", format_count(tops as u64)),
     };
     let bound = match scene.bound {
         Some(bound) if bound >= height => " No plan is lower: the bound is proved.".to_owned(),
-        Some(bound) if bound > load => format!(" No plan is lower than {}.", bytes(bound)),
+        Some(bound) if bound > load => format!(" No plan is lower than {}.", format_bytes(bound)),
         _ => String::new(),
     };
     format!(
         "{}: the height is {} ({}) above the load.{bound} Buffer {} of {}, in use from step {} to {}, reaches it{others}. At \
          step {}, the fullest of its life, {} lie free below it, in {}.",
         panel.name,
-        bytes(over),
-        percent(real(over) / real(load.max(1))),
-        name(&scene.labels, blocked.top),
-        bytes(top.size.get()),
-        clock.at(top.live.start()),
-        clock.at(top.live.end()),
-        clock.at(Step::new(blocked.step)),
-        bytes(blocked.free),
+        format_bytes(over),
+        format_percent(as_real(over) / as_real(load.max(1))),
+        buffer_name(&scene.labels, blocked.top),
+        format_bytes(top.size.get()),
+        clock.original_step(top.live.start()),
+        clock.original_step(top.live.end()),
+        clock.original_step(Step::new(blocked.step)),
+        format_bytes(blocked.free),
         match blocked.holes.len() {
             1 => "one hole".to_owned(),
-            holes => format!("{} holes", count(holes as u64)),
+            holes => format!("{} holes", format_count(holes as u64)),
         },
     )
 }
 
-fn holes(labels: &Labels, clock: &Clock, panel: &Panel, blocked: &Blocked) -> Table {
+fn hole_table(labels: &Labels, clock: &Clock, panel: &Panel, blocked: &Blocked) -> Table {
     let of = blocked.holes.len();
     let which =
         if of > HOLES { format!("The {HOLES} largest of {of} holes") } else { "The holes".to_owned() };
-    let caption = format!("{which} of {} at step {}.", panel.name, clock.at(Step::new(blocked.step)));
+    let caption =
+        format!("{which} of {} at step {}.", panel.name, clock.original_step(Step::new(blocked.step)));
     Table::from_rows(
         "",
         caption,
         blocked.holes.iter().take(HOLES),
         columns!(|hole| [
-            ("from_bytes", "From address", Value::Bytes(hole.low)),
-            ("size_bytes", "Size", Value::Bytes(hole.size)),
-            ("below", "Above buffer", Value::or_missing(hole.below.map(|id| Value::text(name(labels, id))))),
-            ("above", "Below buffer", Value::text(name(labels, hole.above))),
-            ("reason", "Why the top buffer is not there", Value::text(reason(labels, blocked.top, hole))),
+            ("from_bytes", "From address", CellValue::Bytes(hole.low)),
+            ("size_bytes", "Size", CellValue::Bytes(hole.size)),
+            (
+                "below",
+                "Above buffer",
+                CellValue::or_missing(hole.below.map(|id| CellValue::text(buffer_name(labels, id))))
+            ),
+            ("above", "Below buffer", CellValue::text(buffer_name(labels, hole.above))),
+            (
+                "reason",
+                "Why the top buffer is not there",
+                CellValue::text(hole_reason(labels, blocked.top, hole))
+            ),
         ]),
     )
 }
 
-fn reason(labels: &Labels, top: BufferId, hole: &Hole) -> String {
+fn hole_reason(labels: &Labels, top: BufferId, hole: &Hole) -> String {
     match hole.reason {
         Reason::TooSmall => "too small for it".to_owned(),
-        Reason::Taken(first, 1) => format!("{} lies there in its life", name(labels, first)),
+        Reason::Taken(first, 1) => format!("{} lies there in its life", buffer_name(labels, first)),
         Reason::Taken(first, others) => {
-            format!("{} and {} more lie there in its life", name(labels, first), count(others as u64 - 1))
+            format!(
+                "{} and {} more lie there in its life",
+                buffer_name(labels, first),
+                format_count(others as u64 - 1)
+            )
         }
-        Reason::Fits => format!("nothing: {} would fit there", name(labels, top)),
+        Reason::Fits => format!("nothing: {} would fit there", buffer_name(labels, top)),
     }
 }
 
-fn name(labels: &Labels, id: BufferId) -> &str {
+fn buffer_name(labels: &Labels, id: BufferId) -> &str {
     labels.buffers.get(id.index()).map_or("?", |label| label.name.as_str())
 }
 
 /// The largest buffers in use at the peak, with their offsets.
-pub(crate) fn peak(scene: &Scene<'_>) -> Table {
+pub(crate) fn peak_table(scene: &Scene<'_>) -> Table {
     let instance = &*scene.instance;
-    let (step, clock) = (instance.load().step, Clock::of(instance, &scene.labels));
+    let (step, clock) = (instance.load().step, Clock::from_labels(instance, &scene.labels));
     let mut active: Vec<BufferId> = instance.ids().filter(|&id| instance.counts_at(id, step)).collect();
     active.sort_by_key(|&id| (std::cmp::Reverse(instance.buffer(id).size), id));
     let of = active.len();
     let which = if of > PEAK {
-        format!("The {PEAK} largest of {} buffers", count(of as u64))
+        format!("The {PEAK} largest of {} buffers", format_count(of as u64))
     } else {
         "The buffers".to_owned()
     };
-    let caption = format!("{which} in use at step {}, the peak.", clock.at(step));
-    let word = |text: Option<&str>| Value::or_missing(text.map(Value::text));
+    let caption = format!("{which} in use at step {}, the peak.", clock.original_step(step));
+    let word = |text: Option<&str>| CellValue::or_missing(text.map(CellValue::text));
     let mut table = Table::from_rows(
         "",
         caption,
@@ -129,29 +142,29 @@ pub(crate) fn peak(scene: &Scene<'_>) -> Table {
         columns!(|&id| {
             let (buffer, label) = (instance.buffer(id), &scene.labels.buffers[id.index()]);
             [
-                ("buffer", "Buffer", Value::text(&label.name)),
+                ("buffer", "Buffer", CellValue::text(&label.name)),
                 ("category", "Category", word(label.category.as_deref())),
                 ("op", "Operation", word(label.op.as_deref())),
-                ("frame", "Innermost frame", word(scene.stacks.innermost(id.index()))),
-                ("size_bytes", "Size", Value::Bytes(buffer.size.get())),
-                ("start", "From step", Value::Count(clock.at(buffer.live.start()))),
-                ("end", "To step", Value::Count(clock.at(buffer.live.end()))),
+                ("frame", "Innermost frame", word(scene.stacks.innermost_frame(id.index()))),
+                ("size_bytes", "Size", CellValue::Bytes(buffer.size.get())),
+                ("start", "From step", CellValue::Count(clock.original_step(buffer.live.start()))),
+                ("end", "To step", CellValue::Count(clock.original_step(buffer.live.end()))),
             ]
         }),
     );
     for panel in &scene.panels {
         let title = format!("Offset, {}", panel.name);
         table.columns.push(Column { key: "offset_bytes".to_owned(), title });
-        let lows = lows(instance, panel);
+        let lows = lowest_addresses(instance, panel);
         for (row, id) in table.rows.iter_mut().zip(&active) {
-            row.push(Value::bytes(lows[id.index()]));
+            row.push(CellValue::bytes(lows[id.index()]));
         }
     }
     without_empty(table, &["category", "op", "frame"])
 }
 
 /// The lowest address of each buffer.
-fn lows(instance: &Instance, panel: &Panel) -> Vec<Option<u64>> {
+fn lowest_addresses(instance: &Instance, panel: &Panel) -> Vec<Option<u64>> {
     let mut lows = vec![None; instance.len()];
     for rectangle in panel.layout.rectangles.iter().rev() {
         lows[rectangle.id.index()] = Some(rectangle.low);

@@ -39,7 +39,7 @@ impl Files {
     /// Writes a report of the folder's `store` into its folder `out`.
     pub(crate) fn of_report(dir: &Path, options: ReportOptions) -> Self {
         let report = Report::from_store(dir.join("store"), options).expect("reads");
-        report.write(dir.join("out")).expect("writes");
+        report.write_to(dir.join("out")).expect("writes");
         Self::read(&dir.join("out"))
     }
 

@@ -54,6 +54,6 @@ pub fn audit_ends(dir: impl AsRef<Path>) -> Result<Vec<Finding>, StoreError> {
 /// The journal of a kind of rows, its incomplete last line, if it has one, and the bytes left of it.
 fn torn<R: Row>(dir: &Path) -> Result<Option<(PathBuf, u64, u64)>, StoreError> {
     let path = dir.join(R::JOURNAL);
-    let torn = journal::read::<R>(&path)?.torn;
+    let torn = journal::read_journal::<R>(&path)?.torn;
     Ok(torn.map(|(line, bytes)| (path, line, bytes)))
 }

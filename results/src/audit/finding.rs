@@ -60,11 +60,11 @@ impl Finding {
         Self::new(Fault::MissingFile, message)
     }
 
-    pub(super) fn refuted(workload: &str, planner: &str, status: Status, reason: &str) -> Self {
+    pub(super) fn from_refuted(workload: &str, planner: &str, status: Status, reason: &str) -> Self {
         Self::new(Fault::Refuted, format!("{workload}: {planner}: {}: {reason}", status.name()))
     }
 
-    pub(super) fn inconsistent(workload: &str, planner: &str, cell: &str, reason: &str) -> Self {
+    pub(super) fn from_inconsistent(workload: &str, planner: &str, cell: &str, reason: &str) -> Self {
         Self::new(Fault::Inconsistent, format!("{workload}: {planner} (cell {cell}): {reason}"))
     }
 

@@ -81,7 +81,7 @@ fn place(row: &Claim) -> Place<'_> {
 fn refuted_bounds(records: &[Claim], findings: &mut Vec<Finding>) {
     for rows in by(records, |r| &*r.instance).into_values() {
         let lowest = |scope: Scope| {
-            let plans = rows.iter().filter(|r| scope.holds(r.hand_overs));
+            let plans = rows.iter().filter(|r| scope.includes_hand_overs(r.hand_overs));
             plans.filter_map(|r| Some((r.height?, r))).min_by_key(|&(height, _)| height)
         };
         let (any, plain) = (lowest(Scope::Any), lowest(Scope::NoHandOver));
@@ -113,7 +113,7 @@ fn refuted_capacities(records: &[Claim], findings: &mut Vec<Finding>) {
         for row in rows.iter().filter(|r| r.status == Status::Infeasible && is_by_arena(r)) {
             let height = refuter.height.unwrap_or_default();
             let reason = format!("{}, but {} has a plan of {height} bytes", row.reason, refuter.planner);
-            findings.push(Finding::refuted(&row.workload, &row.planner, row.status, &reason));
+            findings.push(Finding::from_refuted(&row.workload, &row.planner, row.status, &reason));
         }
     }
 }
@@ -126,9 +126,9 @@ fn is_by_arena(row: &Claim) -> bool {
 fn statuses(records: &[Claim], findings: &mut Vec<Finding>) {
     for row in records {
         if row.status.is_lie() {
-            findings.push(Finding::refuted(&row.workload, &row.planner, row.status, &row.reason));
+            findings.push(Finding::from_refuted(&row.workload, &row.planner, row.status, &row.reason));
         } else if let Some(reason) = contradiction(row) {
-            findings.push(Finding::inconsistent(&row.workload, &row.planner, &row.cell, &reason));
+            findings.push(Finding::from_inconsistent(&row.workload, &row.planner, &row.cell, &reason));
         }
     }
 }

@@ -46,5 +46,5 @@ fn false_replay(row: &ReplayRow) -> Option<Finding> {
         }
         _ => return None,
     };
-    Some(Finding::inconsistent(workload, contender, &row.cell, &reason))
+    Some(Finding::from_inconsistent(workload, contender, &row.cell, &reason))
 }

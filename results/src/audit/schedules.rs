@@ -3,7 +3,7 @@
 use super::checks::{Place, by, disagree, run};
 use super::finding::{Fault, Finding};
 use crate::rows::ScheduleRow;
-use crate::show::format::real;
+use crate::show::format::as_real;
 
 /// The relative difference below which two times are equal, as when a run claims a bound.
 const SAME: f64 = 1e-9;
@@ -23,9 +23,19 @@ fn place(row: &ScheduleRow) -> Place<'_> {
 fn statuses(rows: &[ScheduleRow], findings: &mut Vec<Finding>) {
     for row in rows {
         if row.status.is_lie() {
-            findings.push(Finding::refuted(&named(row), &row.scheduler, row.status, &row.reason));
-        } else if let Some(reason) = contradiction(row) {
-            findings.push(Finding::inconsistent(&named(row), &row.scheduler, &row.cell, &reason));
+            findings.push(Finding::from_refuted(
+                &describe_problem(row),
+                &row.scheduler,
+                row.status,
+                &row.reason,
+            ));
+        } else if let Some(reason) = find_contradiction(row) {
+            findings.push(Finding::from_inconsistent(
+                &describe_problem(row),
+                &row.scheduler,
+                &row.cell,
+                &reason,
+            ));
         }
     }
 }
@@ -39,7 +49,7 @@ fn problems(rows: &[ScheduleRow], findings: &mut Vec<Finding>) {
 }
 
 /// The workload with machine, links and capacity.
-fn named(row: &ScheduleRow) -> String {
+fn describe_problem(row: &ScheduleRow) -> String {
     let ScheduleRow { workload, machine, copy_out, copy_in, capacity, .. } = row;
     format!("{workload} on {machine} ({copy_out:e} bytes/s out, {copy_in:e} in) with {capacity} bytes")
 }
@@ -52,14 +62,14 @@ fn refuted_times(rows: &[ScheduleRow], findings: &mut Vec<Finding>) {
 }
 
 fn refuted_time(row: &ScheduleRow, rows: &[&ScheduleRow]) -> Option<Finding> {
-    let covered = rows.iter().filter(|other| covers(row, other));
+    let covered = rows.iter().filter(|other| covers_schedule(row, other));
     let (iteration_ns, refuter) =
         covered.filter_map(|row| Some((row.iteration_ns?, &row.scheduler))).min_by_key(|(ns, _)| *ns)?;
-    let is_refuted = real(iteration_ns) < real(row.bound_ns) * (1.0 - SAME) - ROUNDED;
+    let is_refuted = as_real(iteration_ns) < as_real(row.bound_ns) * (1.0 - SAME) - ROUNDED;
     is_refuted.then(|| {
         let message = format!(
             "{}: {} claims that no iteration takes less than {} ns, but one of {refuter} takes {iteration_ns} ns",
-            named(row),
+            describe_problem(row),
             row.scheduler,
             row.bound_ns
         );
@@ -69,7 +79,7 @@ fn refuted_time(row: &ScheduleRow, rows: &[&ScheduleRow]) -> Option<Finding> {
 
 /// Whether a row's bound covers the schedule of the other row: one of the same net and machine that takes no more memory
 /// than the row's problem has. Older versions had bounds on schedules of a class, in rows of such schedules.
-fn covers(row: &ScheduleRow, other: &ScheduleRow) -> bool {
+fn covers_schedule(row: &ScheduleRow, other: &ScheduleRow) -> bool {
     (row.bound_scope == "any" || row.bound_scope == other.bound_scope)
         && (row.problem == other.problem
             || names_net_and_machine(row) == names_net_and_machine(other)
@@ -83,7 +93,7 @@ fn names_net_and_machine(row: &ScheduleRow) -> impl PartialEq {
     (workload, *batch, machine, rates_digest, times, links, [row.base, row.compute_ns])
 }
 
-fn contradiction(row: &ScheduleRow) -> Option<String> {
+fn find_contradiction(row: &ScheduleRow) -> Option<String> {
     if row.iteration_ns.is_none() {
         let says = format!("it is {}, but has no time of an iteration", row.status.name());
         return row.status.is_answer().then_some(says);

@@ -105,11 +105,11 @@ pub(crate) struct Table {
 macro_rules! getters {
     ($($kind:ident, $opt:ident);*) => {
         $(pub(crate) fn $kind(&self, name: &str) -> Result<Vec<$kind>, StoreError> {
-            self.all(name, self.$opt(name)?)
+            self.require_all(name, self.$opt(name)?)
         }
 
         pub(crate) fn $opt(&self, name: &str) -> Result<Vec<Option<$kind>>, StoreError> {
-            let column = self.column(name)?.$kind().map_err(|error| self.bad(&error))?;
+            let column = self.column(name)?.$kind().map_err(|error| self.bad_file(&error))?;
             Ok(column.iter().collect())
         })*
     };
@@ -117,7 +117,7 @@ macro_rules! getters {
 
 impl Table {
     /// Decodes the bytes of a file of `kind`.
-    pub(crate) fn decode(path: &Path, bytes: Vec<u8>, kind: Kind) -> Result<Self, StoreError> {
+    pub(crate) fn decode_parquet(path: &Path, bytes: Vec<u8>, kind: Kind) -> Result<Self, StoreError> {
         // polars panics on some damaged files.
         let decoded = caught(|| Self::decode_whole(path, bytes, kind));
         decoded.unwrap_or_else(|_| Err(StoreError::bad_file(path, &"it is damaged")))
@@ -143,49 +143,49 @@ impl Table {
     }
 
     /// The value of a metadata key.
-    pub(crate) fn metadata(&self, key: &str) -> Result<&str, StoreError> {
-        find(&self.metadata, key).ok_or_else(|| self.bad(&format!("it has no metadata `{key}`")))
+    pub(crate) fn metadata_value(&self, key: &str) -> Result<&str, StoreError> {
+        find(&self.metadata, key).ok_or_else(|| self.bad_file(&format!("it has no metadata `{key}`")))
     }
 
-    pub(crate) fn bad(&self, reason: &impl ToString) -> StoreError {
+    pub(crate) fn bad_file(&self, reason: &impl ToString) -> StoreError {
         StoreError::bad_file(&self.path, reason)
     }
 
     fn column(&self, name: &str) -> Result<&Column, StoreError> {
-        self.frame.column(name).map_err(|error| self.bad(&error))
+        self.frame.column(name).map_err(|error| self.bad_file(&error))
     }
 
-    fn all<T>(&self, name: &str, values: Vec<Option<T>>) -> Result<Vec<T>, StoreError> {
+    fn require_all<T>(&self, name: &str, values: Vec<Option<T>>) -> Result<Vec<T>, StoreError> {
         let whole: Option<Vec<T>> = values.into_iter().collect();
-        whole.ok_or_else(|| self.bad(&format!("column `{name}` lacks a value")))
+        whole.ok_or_else(|| self.bad_file(&format!("column `{name}` lacks a value")))
     }
 
     getters! { u64, opt_u64; u32, opt_u32; f64, opt_f64; bool, opt_bool }
 
     pub(crate) fn opt_i32(&self, name: &str) -> Result<Vec<Option<i32>>, StoreError> {
-        let column = self.column(name)?.i32().map_err(|error| self.bad(&error))?;
+        let column = self.column(name)?.i32().map_err(|error| self.bad_file(&error))?;
         Ok(column.iter().collect())
     }
 
     pub(crate) fn opt_text(&self, name: &str) -> Result<Vec<Option<String>>, StoreError> {
-        let column = self.column(name)?.str().map_err(|error| self.bad(&error))?;
+        let column = self.column(name)?.str().map_err(|error| self.bad_file(&error))?;
         Ok(column.iter().map(|value| value.map(str::to_owned)).collect())
     }
 
-    pub(crate) fn text(&self, name: &str) -> Result<Vec<String>, StoreError> {
-        self.all(name, self.opt_text(name)?)
+    pub(crate) fn text_column(&self, name: &str) -> Result<Vec<String>, StoreError> {
+        self.require_all(name, self.opt_text(name)?)
     }
 
     /// Strings, with equal ones stored once.
     pub(crate) fn opt_shared_text(&self, name: &str) -> Result<Vec<Option<Arc<str>>>, StoreError> {
-        let column = self.column(name)?.str().map_err(|error| self.bad(&error))?;
+        let column = self.column(name)?.str().map_err(|error| self.bad_file(&error))?;
         let mut known: FxHashMap<&str, Arc<str>> = FxHashMap::default();
         let mut once = |text| known.entry(text).or_insert_with(|| text.into()).clone();
         Ok(column.iter().map(|text| text.map(&mut once)).collect())
     }
 
     pub(crate) fn shared_text(&self, name: &str) -> Result<Vec<Arc<str>>, StoreError> {
-        self.all(name, self.opt_shared_text(name)?)
+        self.require_all(name, self.opt_shared_text(name)?)
     }
 
     /// The lists of a column, each converted by `values`.
@@ -194,38 +194,38 @@ impl Table {
         name: &str,
         values: impl Fn(&Series) -> PolarsResult<Vec<Option<T>>>,
     ) -> Result<Vec<Vec<Option<T>>>, StoreError> {
-        let column = self.column(name)?.list().map_err(|error| self.bad(&error))?;
+        let column = self.column(name)?.list().map_err(|error| self.bad_file(&error))?;
         let mut rows = Vec::with_capacity(column.len());
         for row in column.amortized_iter() {
-            let row = row.ok_or_else(|| self.bad(&format!("column `{name}` lacks a list")))?;
-            rows.push(values(row.as_ref()).map_err(|error| self.bad(&error))?);
+            let row = row.ok_or_else(|| self.bad_file(&format!("column `{name}` lacks a list")))?;
+            rows.push(values(row.as_ref()).map_err(|error| self.bad_file(&error))?);
         }
         Ok(rows)
     }
 
     /// A list column; `None` inside a list is a missing value.
-    pub(crate) fn lists(&self, name: &str) -> Result<Vec<Vec<Option<u64>>>, StoreError> {
+    pub(crate) fn list_column(&self, name: &str) -> Result<Vec<Vec<Option<u64>>>, StoreError> {
         self.lists_of(name, |row| Ok(row.u64()?.iter().collect()))
     }
 
     /// A list column of strings without missing values.
     pub(crate) fn lists_text(&self, name: &str) -> Result<Vec<Vec<String>>, StoreError> {
         let texts = |row: &Series| Ok(row.str()?.iter().map(|text| text.map(str::to_owned)).collect());
-        self.lists_of(name, texts)?.into_iter().map(|row| self.all(name, row)).collect()
+        self.lists_of(name, texts)?.into_iter().map(|row| self.require_all(name, row)).collect()
     }
 
     /// A list column without missing values.
     pub(crate) fn lists_u64(&self, name: &str) -> Result<Vec<Vec<u64>>, StoreError> {
-        self.lists(name)?.into_iter().map(|row| self.all(name, row)).collect()
+        self.list_column(name)?.into_iter().map(|row| self.require_all(name, row)).collect()
     }
 
     /// A list column of floating-point numbers without missing values.
     pub(crate) fn lists_f64(&self, name: &str) -> Result<Vec<Vec<f64>>, StoreError> {
         let lists = self.lists_of(name, |row| Ok(row.f64()?.iter().collect()))?;
-        lists.into_iter().map(|row| self.all(name, row)).collect()
+        lists.into_iter().map(|row| self.require_all(name, row)).collect()
     }
 
-    pub(crate) fn has(&self, name: &str) -> bool {
+    pub(crate) fn has_column(&self, name: &str) -> bool {
         self.frame.column(name).is_ok()
     }
 }

@@ -42,7 +42,7 @@ macro_rules! columns {
                     let name = concat!($prefix, stringify!($field));
                     let values = $crate::columns::Field::read(table, name);
                     $(let values =
-                        if table.has(name) { values } else { Ok(vec![$default; table.height()]) };)?
+                        if table.has_column(name) { values } else { Ok(vec![$default; table.height()]) };)?
                     values?.into_iter()
                 };)*
                 let mut rows = Vec::with_capacity(table.height());
@@ -76,7 +76,7 @@ plain! {
     u32: |value: &u32| *value, u32;
     bool: |value: &bool| *value, bool;
     f64: |value: &f64| *value, f64;
-    String: String::as_str, text;
+    String: String::as_str, text_column;
     Arc<str>: |value: &Arc<str>| value.to_string(), shared_text;
     Option<u64>: |value: &Option<u64>| *value, opt_u64;
     Option<u32>: |value: &Option<u32>| *value, opt_u32;
@@ -96,7 +96,7 @@ macro_rules! names {
             }
 
             fn read(table: &$crate::columns::Table, name: &str) -> Result<Vec<Self>, $crate::StoreError> {
-                table.text(name)?.iter().map(|text| $crate::columns::named(table, name, text)).collect()
+                table.text_column(name)?.iter().map(|text| $crate::columns::named(table, name, text)).collect()
             }
         })*
     };
@@ -123,7 +123,7 @@ pub(crate) fn named<T: for<'de> Deserialize<'de>>(
     text: &str,
 ) -> Result<T, StoreError> {
     let text: StrDeserializer<'_, Error> = text.into_deserializer();
-    T::deserialize(text).map_err(|error| table.bad(&format!("column `{column}`: {error}")))
+    T::deserialize(text).map_err(|error| table.bad_file(&format!("column `{column}`: {error}")))
 }
 
 /// Lists of values: how to make a column of them and read it.
@@ -154,7 +154,7 @@ impl Field for usize {
     }
 
     fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError> {
-        let number = |number| Self::try_from(number).map_err(|error| table.bad(&error));
+        let number = |number| Self::try_from(number).map_err(|error| table.bad_file(&error));
         table.u64(name)?.into_iter().map(number).collect()
     }
 }
@@ -164,45 +164,45 @@ pub(crate) trait Numbers: Sized {
     /// The suffixes of their column names.
     const NAMES: &'static [&'static str];
 
-    fn number(&self, at: usize) -> Option<u64>;
+    fn number_at(&self, at: usize) -> Option<u64>;
 
     /// `None` if a required number is missing.
-    fn of(numbers: &[Option<u64>]) -> Option<Self>;
+    fn from_numbers(numbers: &[Option<u64>]) -> Option<Self>;
 }
 
 /// A number, optional or required.
 pub(crate) trait Number: Copy {
-    fn shown(self) -> Option<u64>;
+    fn as_option(self) -> Option<u64>;
 
-    fn of(number: Option<u64>) -> Option<Self>;
+    fn from_option(number: Option<u64>) -> Option<Self>;
 }
 
 impl Number for u64 {
-    fn shown(self) -> Option<u64> {
+    fn as_option(self) -> Option<u64> {
         Some(self)
     }
 
-    fn of(number: Option<u64>) -> Option<Self> {
+    fn from_option(number: Option<u64>) -> Option<Self> {
         number
     }
 }
 
 impl Number for u32 {
-    fn shown(self) -> Option<u64> {
+    fn as_option(self) -> Option<u64> {
         Some(self.into())
     }
 
-    fn of(number: Option<u64>) -> Option<Self> {
+    fn from_option(number: Option<u64>) -> Option<Self> {
         number?.try_into().ok()
     }
 }
 
 impl Number for Option<u64> {
-    fn shown(self) -> Option<u64> {
+    fn as_option(self) -> Option<u64> {
         self
     }
 
-    fn of(number: Option<u64>) -> Option<Self> {
+    fn from_option(number: Option<u64>) -> Option<Self> {
         Some(number)
     }
 }
@@ -213,13 +213,13 @@ macro_rules! numbers {
         $(impl $crate::columns::Numbers for $name {
             const NAMES: &'static [&'static str] = &[$(stringify!($field)),*];
 
-            fn number(&self, at: usize) -> Option<u64> {
-                [$($crate::columns::Number::shown(self.$field)),*][at]
+            fn number_at(&self, at: usize) -> Option<u64> {
+                [$($crate::columns::Number::as_option(self.$field)),*][at]
             }
 
-            fn of(numbers: &[Option<u64>]) -> Option<Self> {
+            fn from_numbers(numbers: &[Option<u64>]) -> Option<Self> {
                 let mut numbers = numbers.iter().copied();
-                Some(Self { $($field: $crate::columns::Number::of(numbers.next()?)?),* })
+                Some(Self { $($field: $crate::columns::Number::from_option(numbers.next()?)?),* })
             }
         })*
     };
@@ -237,28 +237,28 @@ numbers! {
 impl<T: Numbers> Field for Vec<T> {
     fn write(name: &str, values: &[&Self], columns: &mut Vec<Column>) {
         for (at, part) in T::NAMES.iter().enumerate() {
-            let lists = values.iter().map(|list| list.iter().map(|one| one.number(at)).collect());
+            let lists = values.iter().map(|list| list.iter().map(|one| one.number_at(at)).collect());
             columns.push(lists_opt_u64(&format!("{name}_{part}"), lists));
         }
     }
 
     fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError> {
-        let first = table.lists(&format!("{name}_{}", T::NAMES[0]))?;
+        let first = table.list_column(&format!("{name}_{}", T::NAMES[0]))?;
         let nothing = || first.iter().map(|list| vec![None; list.len()]).collect();
         let part = |part: &&str| {
             let name = format!("{name}_{part}");
             // Files older than this number lack it.
-            if table.has(&name) { table.lists(&name) } else { Ok(nothing()) }
+            if table.has_column(&name) { table.list_column(&name) } else { Ok(nothing()) }
         };
         let parts: Vec<Vec<Vec<Option<u64>>>> = T::NAMES.iter().map(part).collect::<Result<_, _>>()?;
-        let bad = |what: &str| table.bad(&format!("columns `{name}_*`: {what}"));
+        let bad = |what: &str| table.bad_file(&format!("columns `{name}_*`: {what}"));
         let row = |row: usize| {
             let length = parts[0][row].len();
             if parts.iter().any(|part| part[row].len() != length) {
                 return Err(bad("lists of a row have different lengths"));
             }
             let one = |at: usize| parts.iter().map(|part| part[row][at]).collect::<Vec<_>>();
-            (0..length).map(|at| T::of(&one(at)).ok_or_else(|| bad("a value lacks"))).collect()
+            (0..length).map(|at| T::from_numbers(&one(at)).ok_or_else(|| bad("a value lacks"))).collect()
         };
         (0..table.height()).map(row).collect()
     }
@@ -267,7 +267,7 @@ impl<T: Numbers> Field for Vec<T> {
 impl<T: Numbers> Field for Option<T> {
     fn write(name: &str, values: &[&Self], columns: &mut Vec<Column>) {
         for (at, part) in T::NAMES.iter().enumerate() {
-            let numbers = values.iter().map(|value| value.as_ref().and_then(|value| value.number(at)));
+            let numbers = values.iter().map(|value| value.as_ref().and_then(|value| value.number_at(at)));
             columns.push(Column::new(format!("{name}_{part}").into(), numbers.collect::<Vec<_>>()));
         }
     }
@@ -275,15 +275,15 @@ impl<T: Numbers> Field for Option<T> {
     fn read(table: &Table, name: &str) -> Result<Vec<Self>, StoreError> {
         let part = |part: &&str| {
             let name = format!("{name}_{part}");
-            if table.has(&name) { table.opt_u64(&name) } else { Ok(vec![None; table.height()]) }
+            if table.has_column(&name) { table.opt_u64(&name) } else { Ok(vec![None; table.height()]) }
         };
         let parts: Vec<Vec<Option<u64>>> = T::NAMES.iter().map(part).collect::<Result<_, _>>()?;
         let row = |row: usize| {
             let numbers: Vec<Option<u64>> = parts.iter().map(|part| part[row]).collect();
-            let value = T::of(&numbers);
+            let value = T::from_numbers(&numbers);
             match value.is_some() || numbers.iter().all(Option::is_none) {
                 true => Ok(value),
-                false => Err(table.bad(&format!("columns `{name}_*`: a value lacks"))),
+                false => Err(table.bad_file(&format!("columns `{name}_*`: a value lacks"))),
             }
         };
         (0..table.height()).map(row).collect()

@@ -34,25 +34,25 @@ impl Strays {
     }
 
     /// The share of values that reach `change` on one side of 0.
-    fn share(&self, change: f64) -> f64 {
+    fn share_reaching(&self, change: f64) -> f64 {
         let below = self.sorted.partition_point(|&stray| stray < change);
-        ratio(self.sorted.len() - below, self.sorted.len().max(1)) / 2.0
+        share_of(self.sorted.len() - below, self.sorted.len().max(1)) / 2.0
     }
 
     /// The smallest share that this number of values can show.
     fn least_share(&self) -> f64 {
-        ratio(1, self.independent + 1) / 2.0
+        share_of(1, self.independent + 1) / 2.0
     }
 
     /// The change that at most this share exceeds on one side of 0. If the share is too small for the number of values,
     /// the largest value.
-    fn reach(&self, share: f64) -> f64 {
-        let exceeds = |&&stray: &&f64| self.share(stray) > share;
+    fn change_at_share(&self, share: f64) -> f64 {
+        let exceeds = |&&stray: &&f64| self.share_reaching(stray) > share;
         self.sorted.iter().rev().find(exceeds).copied().unwrap_or(0.0)
     }
 }
 
-fn ratio(part: usize, all: usize) -> f64 {
+fn share_of(part: usize, all: usize) -> f64 {
     crate::statistics::count(part) / crate::statistics::count(all)
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Evidence<'n> {
 
 impl Evidence<'_> {
     /// The change that at least `needed` measurements reach or exceed in one direction; 0 if fewer agree.
-    pub(super) fn agreed(&self, needed: usize) -> f64 {
+    pub(super) fn agreed_change(&self, needed: usize) -> f64 {
         let mut sorted = self.changes.clone();
         sorted.sort_unstable_by(f64::total_cmp);
         let Some(below) = needed.checked_sub(1).filter(|_| needed <= sorted.len()) else { return 0.0 };
@@ -77,26 +77,27 @@ impl Evidence<'_> {
     }
 
     /// The probability that this many measurements agree on a change this large by chance, in either direction.
-    pub(super) fn probability(&self, needed: usize) -> f64 {
-        let change = self.agreed(needed).abs();
+    pub(super) fn chance_probability(&self, needed: usize) -> f64 {
+        let change = self.agreed_change(needed).abs();
         if change == 0.0 {
             return 1.0;
         }
-        let share = self.all.share(change).max(self.all.least_share()).max(self.own.share(change));
-        chance(self.changes.len(), needed, share)
+        let share =
+            self.all.share_reaching(change).max(self.all.least_share()).max(self.own.share_reaching(change));
+        chance_of_agreement(self.changes.len(), needed, share)
     }
 
     /// The change at which this many measurements agree by chance with this probability; `None` if there are too few
     /// measurements.
-    pub(super) fn floor(&self, needed: usize, probability: f64) -> Option<f64> {
+    pub(super) fn floor_change(&self, needed: usize, probability: f64) -> Option<f64> {
         let share = share_for(self.changes.len(), needed, probability);
         let known = self.all.least_share() <= share;
-        known.then(|| self.all.reach(share).max(self.own.reach(share)))
+        known.then(|| self.all.change_at_share(share).max(self.own.change_at_share(share)))
     }
 }
 
 /// The probability that `needed` measurements agree, if this share of them reaches the change on either side.
-fn chance(measurements: usize, needed: usize, share: f64) -> f64 {
+fn chance_of_agreement(measurements: usize, needed: usize, share: f64) -> f64 {
     (2.0 * binomial_tail(measurements, needed, share)).min(1.0)
 }
 
@@ -105,7 +106,7 @@ fn share_for(measurements: usize, needed: usize, probability: f64) -> f64 {
     let (mut low, mut high) = (0.0, 0.5);
     for _ in 0..50 {
         let middle = f64::midpoint(low, high);
-        if chance(measurements, needed, middle) <= probability {
+        if chance_of_agreement(measurements, needed, middle) <= probability {
             low = middle;
         } else {
             high = middle;
@@ -131,25 +132,28 @@ mod tests {
     #[test]
     fn shares_and_what_they_reach() {
         let strays = Strays::new([0.1, -0.2, 0.3, -0.4]);
-        assert_eq!((strays.share(0.25), strays.share(0.05), strays.share(0.5)), (0.25, 0.5, 0.0));
+        assert_eq!(
+            (strays.share_reaching(0.25), strays.share_reaching(0.05), strays.share_reaching(0.5)),
+            (0.25, 0.5, 0.0)
+        );
         assert_eq!(strays.least_share(), 0.1);
         // A quarter exceeds 0.2: the values 0.3 and 0.4 on either side.
-        assert_eq!((strays.reach(0.25), strays.reach(0.01)), (0.2, 0.4));
-        assert_eq!(Strays::default().reach(0.1), 0.0);
+        assert_eq!((strays.change_at_share(0.25), strays.change_at_share(0.01)), (0.2, 0.4));
+        assert_eq!(Strays::default().change_at_share(0.1), 0.0);
     }
 
     #[test]
     fn what_enough_agree_on_is_the_least_of_them() {
         let all = Strays::new([0.01; 100]);
         let of = |changes: &[f64]| Evidence { changes: changes.to_vec(), own: Strays::default(), all: &all };
-        assert_eq!(of(&[0.2, 0.1, -0.3]).agreed(2), 0.1);
-        assert_eq!(of(&[-0.2, -0.1, -0.3]).agreed(3), -0.1);
-        assert_eq!(of(&[0.2, -0.1, 0.3]).agreed(3), 0.0);
-        assert_eq!(of(&[0.2]).agreed(2), 0.0);
+        assert_eq!(of(&[0.2, 0.1, -0.3]).agreed_change(2), 0.1);
+        assert_eq!(of(&[-0.2, -0.1, -0.3]).agreed_change(3), -0.1);
+        assert_eq!(of(&[0.2, -0.1, 0.3]).agreed_change(3), 0.0);
+        assert_eq!(of(&[0.2]).agreed_change(2), 0.0);
         let five = of(&[0.2; 5]);
-        assert!(five.probability(5) < 1e-10 && of(&[0.005; 5]).probability(5) > 0.05);
-        assert_eq!(five.floor(5, 1e-4), Some(0.01));
-        assert_eq!(of(&[0.2]).floor(1, 1e-4), None, "one measurement cannot tell");
+        assert!(five.chance_probability(5) < 1e-10 && of(&[0.005; 5]).chance_probability(5) > 0.05);
+        assert_eq!(five.floor_change(5, 1e-4), Some(0.01));
+        assert_eq!(of(&[0.2]).floor_change(1, 1e-4), None, "one measurement cannot tell");
     }
 
     #[test]

@@ -38,16 +38,19 @@ impl Change {
     pub(super) fn new(pair: &Pair<'_>, time: Option<TimeChange>, in_turns: bool) -> Self {
         let (a, b) = (pair.a.as_slice(), pair.b.as_slice());
         let is_height_certain = is_repeatable(a) && is_repeatable(b);
-        let is_often = [a, b].iter().all(|rows| is_repeatable(rows) || heights(rows).len() >= ENOUGH);
+        let is_often = [a, b].iter().all(|rows| is_repeatable(rows) || row_heights(rows).len() >= ENOUGH);
         Self {
             cell: pair.name.clone(),
             status: Sides { a: middle_status(a), b: middle_status(b) },
             status_verdict: status_verdict(a, b, in_turns),
-            height: Sides { a: middle(&heights(a)), b: middle(&heights(b)) },
+            height: Sides { a: lower_median(&row_heights(a)), b: lower_median(&row_heights(b)) },
             height_verdict: height_verdict(a, b, in_turns),
             is_height_settled: is_height_certain || (in_turns && is_often),
             is_height_certain,
-            bound: Sides { a: middle(&bounds(a)).unwrap_or(0), b: middle(&bounds(b)).unwrap_or(0) },
+            bound: Sides {
+                a: lower_median(&row_bounds(a)).unwrap_or(0),
+                b: lower_median(&row_bounds(b)).unwrap_or(0),
+            },
             time,
         }
     }
@@ -83,22 +86,22 @@ impl Change {
 }
 
 /// The lower median.
-fn middle<T: Copy + Ord>(values: &[T]) -> Option<T> {
+fn lower_median<T: Copy + Ord>(values: &[T]) -> Option<T> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
     sorted.get(sorted.len().checked_sub(1)? / 2).copied()
 }
 
-fn heights(rows: &[&Record]) -> Vec<u64> {
+fn row_heights(rows: &[&Record]) -> Vec<u64> {
     rows.iter().filter(|row| row.status.is_answer()).filter_map(|row| row.height).collect()
 }
 
-fn bounds(rows: &[&Record]) -> Vec<u64> {
+fn row_bounds(rows: &[&Record]) -> Vec<u64> {
     rows.iter().map(|row| row.bound).collect()
 }
 
 /// The distance of a status from the best: a proof, an answer, no answer, a failure, a false result.
-const fn distance(status: Status, at_capacity: bool) -> u8 {
+const fn status_distance(status: Status, at_capacity: bool) -> u8 {
     match status {
         Status::Optimal | Status::Infeasible => 0,
         // With a given capacity, a plan that fits is a full answer.
@@ -114,21 +117,22 @@ const fn distance(status: Status, at_capacity: bool) -> u8 {
     }
 }
 
-fn distances(rows: &[&Record]) -> Vec<(u8, Status)> {
-    rows.iter().map(|row| (distance(row.status, row.target_bytes.is_some()), row.status)).collect()
+fn status_distances(rows: &[&Record]) -> Vec<(u8, Status)> {
+    rows.iter().map(|row| (status_distance(row.status, row.target_bytes.is_some()), row.status)).collect()
 }
 
 fn middle_status(rows: &[&Record]) -> Status {
-    middle(&distances(rows)).map_or(Status::Unknown, |(_, status)| status)
+    lower_median(&status_distances(rows)).map_or(Status::Unknown, |(_, status)| status)
 }
 
 fn status_verdict(a: &[&Record], b: &[&Record], in_turns: bool) -> Verdict {
-    if refutes(a, b) || refutes(b, a) {
+    if plan_refutes_proof(a, b) || plan_refutes_proof(b, a) {
         return Verdict::Contradiction;
     }
-    let ranks = |side: &[&Record]| -> Vec<u8> { distances(side).into_iter().map(|(rank, _)| rank).collect() };
+    let ranks =
+        |side: &[&Record]| -> Vec<u8> { status_distances(side).into_iter().map(|(rank, _)| rank).collect() };
     let (of_a, of_b) = (ranks(a), ranks(b));
-    let verdict = Verdict::of(&middle(&of_a), &middle(&of_b));
+    let verdict = Verdict::from_values(&lower_median(&of_a), &lower_median(&of_b));
     let by_limit = match verdict {
         Verdict::Worse => !is_well_below_limit(a) && is_without_failure(&of_b),
         Verdict::Better => !is_well_below_limit(b) && is_without_failure(&of_a),
@@ -139,17 +143,17 @@ fn status_verdict(a: &[&Record], b: &[&Record], in_turns: bool) -> Verdict {
 }
 
 fn is_without_failure(distances: &[u8]) -> bool {
-    distances.iter().all(|&own| own <= distance(Status::Timeout, false))
+    distances.iter().all(|&own| own <= status_distance(Status::Timeout, false))
 }
 
 /// Whether a plan of one side refutes a proof of the other.
-fn refutes(plans: &[&Record], proofs: &[&Record]) -> bool {
+fn plan_refutes_proof(plans: &[&Record], proofs: &[&Record]) -> bool {
     proofs.iter().any(|proof| plans.iter().any(|plan| is_refuted(proof, plan)))
 }
 
 /// Whether a plan in the proof's scope lies below its bound, or exists although the proof excludes it.
 fn is_refuted(proof: &Record, plan: &Record) -> bool {
-    let in_scope = proof.bound_scope.holds(plan.hand_overs);
+    let in_scope = proof.bound_scope.includes_hand_overs(plan.hand_overs);
     // If the row itself shows that its bound is false, the failure concerns only that row.
     let is_proof = proof.status != Status::BoundRefuted;
     let is_lower_than = |bound: u64| is_proof && plan.height.is_some_and(|height| height < bound);
@@ -163,10 +167,10 @@ fn is_refuted(proof: &Record, plan: &Record) -> bool {
 /// it, or a quarter with five repetitions. If the other side then ran into the limit, that was not chance, even on a
 /// busy machine and with few rows. Cells without an answer are not repeated.
 fn is_well_below_limit(rows: &[&Record]) -> bool {
-    let ranks: Vec<u8> = distances(rows).into_iter().map(|(rank, _)| rank).collect();
-    let Some(own) = middle(&ranks) else { return false };
+    let ranks: Vec<u8> = status_distances(rows).into_iter().map(|(rank, _)| rank).collect();
+    let Some(own) = lower_median(&ranks) else { return false };
     let times = if rows.len() >= ENOUGH { 4 } else { 10 };
-    let is_early = |row: &&Record| match (needed(row), row.wall_limit_ns) {
+    let is_early = |row: &&Record| match (time_to_result(row), row.wall_limit_ns) {
         (Some(needed), Some(limit)) => u128::from(needed) * times <= u128::from(limit),
         _ => true,
     };
@@ -174,7 +178,7 @@ fn is_well_below_limit(rows: &[&Record]) -> bool {
 }
 
 /// The time to the first plan or to the proof, in nanoseconds.
-fn needed(row: &Record) -> Option<u64> {
+fn time_to_result(row: &Record) -> Option<u64> {
     let found = row.trajectory.iter().find(|point| point.height.is_some());
     let whole = row.samples_ns.iter().copied().max();
     match row.status {
@@ -185,13 +189,15 @@ fn needed(row: &Record) -> Option<u64> {
 
 fn height_verdict(a: &[&Record], b: &[&Record], in_turns: bool) -> Verdict {
     let is_asked = |rows: &[&Record]| rows.iter().any(|row| row.target_bytes.is_some());
-    let (of_a, of_b) = (heights(a), heights(b));
-    let (Some(middle_a), Some(middle_b)) = (middle(&of_a), middle(&of_b)) else { return Verdict::Same };
+    let (of_a, of_b) = (row_heights(a), row_heights(b));
+    let (Some(middle_a), Some(middle_b)) = (lower_median(&of_a), lower_median(&of_b)) else {
+        return Verdict::Same;
+    };
     // With a given capacity, any plan that fits will do.
     if is_asked(a) || is_asked(b) {
         return Verdict::Same;
     }
-    let verdict = Verdict::of(&middle_a, &middle_b);
+    let verdict = Verdict::from_values(&middle_a, &middle_b);
     let certain = verdict == Verdict::Same
         || is_repeatable(a) && is_repeatable(b)
         || in_turns && is_far_apart(&of_a, &of_b);
@@ -201,26 +207,26 @@ fn height_verdict(a: &[&Record], b: &[&Record], in_turns: bool) -> Verdict {
 /// Whether the same build gives the same plan again: no run was cut short, each used one thread, and the repetitions
 /// agree.
 fn is_repeatable(rows: &[&Record]) -> bool {
-    let heights = heights(rows);
+    let heights = row_heights(rows);
     heights.windows(2).all(|pair| pair[0] == pair[1])
         && rows.iter().all(|row| !row.is_cut() && row.threads() == 1)
 }
 
 /// Whether all values of one side lie on one side of the other's, with enough values on both.
 fn is_apart<T: Copy + Ord>(a: &[T], b: &[T]) -> bool {
-    let (Some(of_a), Some(of_b)) = (range(a), range(b)) else { return false };
+    let (Some(of_a), Some(of_b)) = (minimum_and_maximum(a), minimum_and_maximum(b)) else { return false };
     a.len() >= ENOUGH && b.len() >= ENOUGH && (of_a.1 < of_b.0 || of_b.1 < of_a.0)
 }
 
 /// Whether the gap between the sides exceeds the spread within each. With five values per side, one pair in 126 is
 /// apart by chance alone, and a diff has many cells.
 fn is_far_apart(a: &[u64], b: &[u64]) -> bool {
-    let (Some(of_a), Some(of_b)) = (range(a), range(b)) else { return false };
+    let (Some(of_a), Some(of_b)) = (minimum_and_maximum(a), minimum_and_maximum(b)) else { return false };
     let between = of_a.0.max(of_b.0).saturating_sub(of_a.1.min(of_b.1));
     is_apart(a, b) && between > (of_a.1 - of_a.0).max(of_b.1 - of_b.0)
 }
 
 /// The minimum and the maximum.
-fn range<T: Copy + Ord>(values: &[T]) -> Option<(T, T)> {
+fn minimum_and_maximum<T: Copy + Ord>(values: &[T]) -> Option<(T, T)> {
     Some((*values.iter().min()?, *values.iter().max()?))
 }

@@ -103,7 +103,7 @@ impl fmt::Display for Remark {
 }
 
 /// The distinct values of a property in the paired rows of each side.
-fn both(pairing: &Pairing<'_>, what: fn(&Record) -> String) -> Sides<Vec<String>> {
+fn property_values(pairing: &Pairing<'_>, what: fn(&Record) -> String) -> Sides<Vec<String>> {
     let (mut a, mut b) = (BTreeSet::new(), BTreeSet::new());
     for pair in &pairing.pairs {
         a.extend(pair.a.iter().map(|row| what(row)));
@@ -112,11 +112,11 @@ fn both(pairing: &Pairing<'_>, what: fn(&Record) -> String) -> Sides<Vec<String>
     Sides { a: a.into_iter().collect(), b: b.into_iter().collect() }
 }
 
-fn differ(sides: Sides<Vec<String>>) -> Option<Sides<Vec<String>>> {
+fn differing_sides(sides: Sides<Vec<String>>) -> Option<Sides<Vec<String>>> {
     (sides.a != sides.b).then_some(sides)
 }
 
-pub(super) fn mismatches(pairing: &Pairing<'_>) -> Vec<Mismatch> {
+pub(super) fn find_mismatches(pairing: &Pairing<'_>) -> Vec<Mismatch> {
     let host = |row: &Record| {
         let machine = &row.provenance;
         format!("{} ({} cores of {}, kernel {})", machine.host, machine.cores, machine.cpu, machine.kernel)
@@ -125,12 +125,17 @@ pub(super) fn mismatches(pairing: &Pairing<'_>) -> Vec<Mismatch> {
         .other_limits
         .first()
         .map(|first| Mismatch::Limits { cells: pairing.other_limits.len(), example: first.to_string() });
-    let hosts = differ(both(pairing, host)).map(Mismatch::Hosts);
-    let flags = differ(both(pairing, |row| row.provenance.flags.clone())).map(Mismatch::Flags);
+    let hosts = differing_sides(property_values(pairing, host)).map(Mismatch::Hosts);
+    let flags =
+        differing_sides(property_values(pairing, |row| row.provenance.flags.clone())).map(Mismatch::Flags);
     [hosts, flags, limits].into_iter().flatten().collect()
 }
 
-pub(super) fn remarks(pairing: &Pairing<'_>, changes: &[Change], options: &DiffOptions) -> Vec<Remark> {
+pub(super) fn collect_remarks(
+    pairing: &Pairing<'_>,
+    changes: &[Change],
+    options: &DiffOptions,
+) -> Vec<Remark> {
     let has_times = changes.iter().any(|change| change.time.is_some());
     let is_open = |change: &&Change| change.time.is_some_and(|time| time.verdict == Verdict::Undecided);
     let few = changes.iter().filter(is_open);
@@ -141,8 +146,8 @@ pub(super) fn remarks(pairing: &Pairing<'_>, changes: &[Change], options: &DiffO
     [
         (has_times && options.judge_times && !pairing.in_turns()).then_some(Remark::NotInTurns),
         (has_times && !options.judge_times).then_some(Remark::TimesNotJudged),
-        differ(both(pairing, |row| row.provenance.rustc.clone())).map(Remark::Compilers),
-        differ(both(pairing, |row| row.mechanism.clone())).map(Remark::Mechanisms),
+        differing_sides(property_values(pairing, |row| row.provenance.rustc.clone())).map(Remark::Compilers),
+        differing_sides(property_values(pairing, |row| row.mechanism.clone())).map(Remark::Mechanisms),
         cells(few.count()).filter(|_| options.judge_times).map(|cells| Remark::FewRepetitions { cells }),
         cells(beside.count()).map(|cells| Remark::Beside { cells }),
     ]

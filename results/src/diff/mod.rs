@@ -54,12 +54,12 @@ impl Diff {
     #[must_use]
     pub fn new(a: &[Record], b: &[Record], options: &DiffOptions) -> Self {
         let pairing = Pairing::new(a, b, options.across_limits);
-        let mismatches = mismatch::mismatches(&pairing);
+        let mismatches = mismatch::find_mismatches(&pairing);
         let (times, in_turns) = (Times::new(&pairing), pairing.in_turns());
-        let of = |(at, pair)| Change::new(pair, times.change(at, options), in_turns);
+        let of = |(at, pair)| Change::new(pair, times.time_change(at, options), in_turns);
         let changes: Vec<Change> = pairing.pairs.iter().enumerate().map(of).collect();
-        let planners = planners::summarize(&changes, &times, options);
-        let remarks = mismatch::remarks(&pairing, &changes, options);
+        let planners = planners::summarize_planners(&changes, &times, options);
+        let remarks = mismatch::collect_remarks(&pairing, &changes, options);
         Self { changes, planners, only_a: pairing.only_a, only_b: pairing.only_b, mismatches, remarks }
     }
 

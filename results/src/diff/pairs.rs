@@ -26,7 +26,7 @@ pub struct CellName {
 }
 
 impl CellName {
-    fn of(record: &Record) -> Self {
+    fn from_record(record: &Record) -> Self {
         Self {
             label: record.planner_label(),
             workload: record.workload.to_string(),
@@ -66,7 +66,7 @@ type Limits = (Option<u64>, Option<u64>);
 type Key = (Problem, Limits);
 type Side<'r> = BTreeMap<Key, Vec<&'r Record>>;
 
-fn key(record: &Record) -> Key {
+fn pair_key(record: &Record) -> Key {
     let problem = (
         record.planner_label(),
         record.instance.clone(),
@@ -91,14 +91,14 @@ impl<'r> Pairing<'r> {
     /// Pairs equal cells. With `across_limits`, also pairs cells that differ only in their limits, if the match is
     /// unique.
     pub(super) fn new(a: &'r [Record], b: &'r [Record], across_limits: bool) -> Self {
-        let (mut a, mut b): (Side<'r>, Side<'r>) = (latest_builds(a, key), latest_builds(b, key));
+        let (mut a, mut b): (Side<'r>, Side<'r>) = (latest_builds(a, pair_key), latest_builds(b, pair_key));
         let equal: Vec<Key> = a.keys().filter(|key| b.contains_key(*key)).cloned().collect();
         let mut pairs: Vec<Pair<'r>> =
-            equal.iter().filter_map(|key| pair(a.remove(key)?, b.remove(key)?)).collect();
-        let alike = alike(&a, &b);
+            equal.iter().filter_map(|key| pair_rows(a.remove(key)?, b.remove(key)?)).collect();
+        let alike = alike_keys(&a, &b);
         let mut other_limits = Vec::new();
         for (of_a, of_b) in alike {
-            let Some(pair) = a.remove(&of_a).zip(b.remove(&of_b)).and_then(|(a, b)| pair(a, b)) else {
+            let Some(pair) = a.remove(&of_a).zip(b.remove(&of_b)).and_then(|(a, b)| pair_rows(a, b)) else {
                 continue;
             };
             other_limits.push(pair.name.clone());
@@ -107,37 +107,37 @@ impl<'r> Pairing<'r> {
             }
         }
         pairs.sort_by(|x, y| x.name.cmp(&y.name));
-        Self { pairs, only_a: names(a), only_b: names(b), other_limits }
+        Self { pairs, only_a: cell_names(a), only_b: cell_names(b), other_limits }
     }
 }
 
 impl Pairing<'_> {
     /// Whether either side began before the other ended.
     pub(super) fn in_turns(&self) -> bool {
-        let a = span(self.pairs.iter().flat_map(|pair| &pair.a));
-        let b = span(self.pairs.iter().flat_map(|pair| &pair.b));
+        let a = start_span(self.pairs.iter().flat_map(|pair| &pair.a));
+        let b = start_span(self.pairs.iter().flat_map(|pair| &pair.b));
         a.0 <= b.1 && b.0 <= a.1
     }
 }
 
 /// The start times of the first and the last row.
-fn span<'p, 'r: 'p>(rows: impl Iterator<Item = &'p &'r Record>) -> (u64, u64) {
+fn start_span<'p, 'r: 'p>(rows: impl Iterator<Item = &'p &'r Record>) -> (u64, u64) {
     rows.fold((u64::MAX, 0), |(first, last), row| (first.min(row.started_ns), last.max(row.started_ns)))
 }
 
-fn pair<'r>(a: Vec<&'r Record>, b: Vec<&'r Record>) -> Option<Pair<'r>> {
-    Some(Pair { name: CellName::of(a.first()?), a, b })
+fn pair_rows<'r>(a: Vec<&'r Record>, b: Vec<&'r Record>) -> Option<Pair<'r>> {
+    Some(Pair { name: CellName::from_record(a.first()?), a, b })
 }
 
-fn names(side: Side<'_>) -> Vec<CellName> {
+fn cell_names(side: Side<'_>) -> Vec<CellName> {
     let mut names: Vec<CellName> =
-        side.into_values().filter_map(|rows| rows.first().map(|row| CellName::of(row))).collect();
+        side.into_values().filter_map(|rows| rows.first().map(|row| CellName::from_record(row))).collect();
     names.sort();
     names
 }
 
 /// Keys of cells with the same problem but different limits, if each side has only one such cell.
-fn alike(a: &Side<'_>, b: &Side<'_>) -> Vec<(Key, Key)> {
+fn alike_keys(a: &Side<'_>, b: &Side<'_>) -> Vec<(Key, Key)> {
     let alone = |side: &Side<'_>| {
         let mut limits: BTreeMap<Problem, Vec<Limits>> = BTreeMap::new();
         for (problem, own) in side.keys() {

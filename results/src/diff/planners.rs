@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use super::chance::ERROR;
 use super::change::Change;
 use super::options::DiffOptions;
-use super::timing::{PlannerEvidence, TimeChange, Times, beyond};
+use super::timing::{PlannerEvidence, TimeChange, Times, judge_ratio};
 use super::verdict::{Sides, Verdict};
-use crate::statistics::{Interval, bootstrap, count, holm, real, shifted_geometric_mean, wilcoxon};
+use crate::statistics::{
+    Interval, as_real, bootstrap_interval, count, holm_adjustment, shifted_geometric_mean,
+    wilcoxon_probability,
+};
 
 /// A change of heights counts as real below this probability, adjusted for the number of planners.
 const LEVEL: f64 = 0.05;
@@ -92,12 +95,16 @@ impl Figure {
 
 type Figures = Vec<Figure>;
 
-pub(super) fn summarize(changes: &[Change], times: &Times<'_>, options: &DiffOptions) -> Vec<PlannerChange> {
+pub(super) fn summarize_planners(
+    changes: &[Change],
+    times: &Times<'_>,
+    options: &DiffOptions,
+) -> Vec<PlannerChange> {
     let mut by_planner: BTreeMap<&str, Vec<&Change>> = BTreeMap::new();
     for change in changes {
         by_planner.entry(&change.cell.label).or_default().push(change);
     }
-    let heights = height_summaries(&by_planner.values().map(|all| heights(all)).collect::<Vec<_>>());
+    let heights = height_summaries(&by_planner.values().map(|all| height_figures(all)).collect::<Vec<_>>());
     let times = time_summaries(&by_planner, times, options);
     let statuses = |all: &[&Change], verdict| all.iter().filter(|c| c.status_verdict == verdict).count();
     by_planner
@@ -124,12 +131,12 @@ fn time_figures(changes: &[&Change]) -> Figures {
     times.map(figure).collect()
 }
 
-fn heights(changes: &[&Change]) -> Figures {
+fn height_figures(changes: &[&Change]) -> Figures {
     let figures = changes.iter().filter_map(|change| {
         let (a, b) = (change.height.a?, change.height.b?);
         let asked = change.cell.target_bytes.is_some();
         let (verdict, is_settled) = (change.height_verdict, change.is_height_settled);
-        let (a, b, is_certain) = (real(a), real(b), change.is_height_certain);
+        let (a, b, is_certain) = (as_real(a), as_real(b), change.is_height_certain);
         (a > 0.0 && b > 0.0 && !asked).then_some(Figure { a, b, verdict, is_settled, is_certain })
     });
     figures.collect()
@@ -138,15 +145,16 @@ fn heights(changes: &[&Change]) -> Figures {
 /// Summarises the heights of each planner.
 fn height_summaries(figures: &[Figures]) -> Vec<Summary> {
     let probability = |all: &Figures| {
-        let logs: Vec<f64> = settled(all).map(Figure::log_ratio).collect();
-        (!logs.is_empty()).then(|| wilcoxon(&logs))
+        let logs: Vec<f64> = settled_figures(all).map(Figure::log_ratio).collect();
+        (!logs.is_empty()).then(|| wilcoxon_probability(&logs))
     };
-    let adjusted = adjusted(figures.iter().map(probability).collect());
+    let adjusted = adjust_probabilities(figures.iter().map(probability).collect());
     let judged = figures.iter().zip(adjusted).map(|(figures, p)| {
-        let summary = summary(figures, 0.0, p);
-        let level = if settled(figures).all(|figure| figure.is_certain) { LEVEL } else { STRICT };
+        let summary = summarize_figures(figures, 0.0, p);
+        let level = if settled_figures(figures).all(|figure| figure.is_certain) { LEVEL } else { STRICT };
         // Settled heights do not increase by chance over many cells of one planner, so any mean above 1 counts.
-        let verdict = summary.ratio.filter(|_| p.is_some_and(|p| p < level)).map(|ratio| beyond(ratio, 0.0));
+        let verdict =
+            summary.ratio.filter(|_| p.is_some_and(|p| p < level)).map(|ratio| judge_ratio(ratio, 0.0));
         Summary { verdict: verdict.unwrap_or_default(), ..summary }
     });
     judged.collect()
@@ -160,15 +168,15 @@ fn time_summaries(
 ) -> Vec<Summary> {
     let evidence: Vec<Option<PlannerEvidence>> =
         by_planner.keys().map(|label| times.of_planner(label)).collect();
-    let adjusted = adjusted(evidence.iter().map(|evidence| Some(evidence.as_ref()?.p)).collect());
+    let adjusted = adjust_probabilities(evidence.iter().map(|evidence| Some(evidence.as_ref()?.p)).collect());
     let all = by_planner.values().zip(evidence).zip(adjusted);
     let judged = all.map(|((changes, evidence), p)| {
-        let summary = summary(&time_figures(changes), SHIFT_NS, p);
+        let summary = summarize_figures(&time_figures(changes), SHIFT_NS, p);
         let is_sure = options.judge_times && p.is_some_and(|p| p < STRICT);
         let verdict = evidence.filter(|_| is_sure).zip(summary.ratio).map(|(evidence, ratio)| {
             // Both the measured ratio and the ratio without the machine's share must exceed the threshold.
-            let own = beyond(evidence.ratio, options.threshold + evidence.allowance);
-            if beyond(ratio, options.threshold) == own { own } else { Verdict::Same }
+            let own = judge_ratio(evidence.ratio, options.threshold + evidence.allowance);
+            if judge_ratio(ratio, options.threshold) == own { own } else { Verdict::Same }
         });
         Summary { verdict: verdict.unwrap_or_default(), ..summary }
     });
@@ -176,23 +184,23 @@ fn time_summaries(
 }
 
 /// Holm's adjustment of the probabilities that exist.
-fn adjusted(probabilities: Vec<Option<f64>>) -> Vec<Option<f64>> {
+fn adjust_probabilities(probabilities: Vec<Option<f64>>) -> Vec<Option<f64>> {
     let known: Vec<f64> = probabilities.iter().copied().flatten().collect();
-    let mut adjusted = holm(&known).into_iter();
+    let mut adjusted = holm_adjustment(&known).into_iter();
     probabilities.into_iter().map(|p| p.and_then(|_| adjusted.next())).collect()
 }
 
-fn settled(figures: &[Figure]) -> impl Iterator<Item = &Figure> {
+fn settled_figures(figures: &[Figure]) -> impl Iterator<Item = &Figure> {
     figures.iter().filter(|figure| figure.is_settled)
 }
 
 /// The summary of a planner's figures, without a verdict.
-fn summary(figures: &[Figure], shift: f64, p: Option<f64>) -> Summary {
-    let logs: Vec<f64> = settled(figures).map(Figure::log_ratio).collect();
+fn summarize_figures(figures: &[Figure], shift: f64, p: Option<f64>) -> Summary {
+    let logs: Vec<f64> = settled_figures(figures).map(Figure::log_ratio).collect();
     let mean = |logs: &[f64]| logs.iter().sum::<f64>() / count(logs.len());
     let of = |verdict| figures.iter().filter(|figure| figure.verdict == verdict).count();
-    let shifted = settled(figures).map(|Figure { a, b, .. }| Some((b + shift) / (a + shift)));
-    let interval = bootstrap(&logs, mean, 0.95, 1000, 1);
+    let shifted = settled_figures(figures).map(|Figure { a, b, .. }| Some((b + shift) / (a + shift)));
+    let interval = bootstrap_interval(&logs, mean, 0.95, 1000, 1);
     Summary {
         cells: figures.len(),
         settled: logs.len(),

@@ -47,15 +47,15 @@ struct Samples {
 impl Samples {
     /// The samples of runs that ran alone and have an answer. `None` if a side has no such run, or if the time limit
     /// ended the runs on both sides, as such times only reflect the limit.
-    fn of(pair: &Pair<'_>) -> Option<Self> {
+    fn from_pair(pair: &Pair<'_>) -> Option<Self> {
         if [&pair.a, &pair.b].iter().all(|rows| rows.iter().all(|row| row.is_cut())) {
             return None;
         }
-        let groups = Sides { a: groups(&pair.a), b: groups(&pair.b) };
+        let groups = Sides { a: samples_by_repetition(&pair.a), b: samples_by_repetition(&pair.b) };
         (!groups.a.is_empty() && !groups.b.is_empty()).then_some(Self { groups })
     }
 
-    fn medians(&self) -> Sides<f64> {
+    fn side_medians(&self) -> Sides<f64> {
         let middle = |groups: &BTreeMap<u32, Vec<f64>>| {
             let all: Vec<f64> = groups.values().flatten().copied().collect();
             median(&all).unwrap_or(1.0)
@@ -64,15 +64,15 @@ impl Samples {
     }
 
     /// The change from A to B in each repetition that both have: the logarithm of the ratio of medians.
-    fn turns(&self) -> Vec<f64> {
-        let (a, b) = (logs(&self.groups.a), logs(&self.groups.b));
+    fn paired_changes(&self) -> Vec<f64> {
+        let (a, b) = (median_logarithms(&self.groups.a), median_logarithms(&self.groups.b));
         a.iter().filter_map(|(repetition, a)| Some(b.get(repetition)? - a)).collect()
     }
 
     /// The changes from each repetition of a side to its next: what happens without a change.
-    fn strays(&self) -> Vec<f64> {
+    fn stray_changes(&self) -> Vec<f64> {
         let of = |groups| -> Vec<f64> {
-            let logs: Vec<f64> = logs(groups).into_values().collect();
+            let logs: Vec<f64> = median_logarithms(groups).into_values().collect();
             logs.windows(2).map(|pair| pair[1] - pair[0]).collect()
         };
         [of(&self.groups.a), of(&self.groups.b)].concat()
@@ -80,15 +80,15 @@ impl Samples {
 }
 
 /// The logarithm of each repetition's median.
-fn logs(groups: &BTreeMap<u32, Vec<f64>>) -> BTreeMap<u32, f64> {
+fn median_logarithms(groups: &BTreeMap<u32, Vec<f64>>) -> BTreeMap<u32, f64> {
     groups.iter().filter_map(|(&repetition, group)| Some((repetition, median(group)?.ln()))).collect()
 }
 
-fn groups(rows: &[&Record]) -> BTreeMap<u32, Vec<f64>> {
+fn samples_by_repetition(rows: &[&Record]) -> BTreeMap<u32, Vec<f64>> {
     let counts = |row: &&&Record| row.lane == Lane::Timing && row.status.is_answer();
     let samples = |row: &&Record| -> (u32, Vec<f64>) {
         // At least 1 ns, as the logarithm follows.
-        let samples = row.samples_ns.iter().map(|&ns| crate::statistics::real(ns).max(1.0));
+        let samples = row.samples_ns.iter().map(|&ns| crate::statistics::as_real(ns).max(1.0));
         (row.repetition, samples.collect())
     };
     rows.iter().filter(counts).map(samples).filter(|(_, samples)| !samples.is_empty()).collect()
@@ -102,12 +102,12 @@ struct Timed<'p> {
 }
 
 impl Timed<'_> {
-    fn change(&self) -> f64 {
+    fn log_change(&self) -> f64 {
         (self.medians.b / self.medians.a).ln()
     }
 
     /// Its position among other cells by time.
-    fn place(&self) -> f64 {
+    fn time_rank(&self) -> f64 {
         (self.medians.a * self.medians.b).ln() / 2.0
     }
 }
@@ -135,13 +135,13 @@ pub(super) struct Times<'p> {
 impl<'p> Times<'p> {
     pub(super) fn new(pairing: &'p Pairing<'_>) -> Self {
         let timed = |pair: &'p Pair<'_>| {
-            let samples = Samples::of(pair)?;
-            Some(Timed { label: &pair.name.label, medians: samples.medians(), samples })
+            let samples = Samples::from_pair(pair)?;
+            Some(Timed { label: &pair.name.label, medians: samples.side_medians(), samples })
         };
         let cells: Vec<Option<Timed<'p>>> = pairing.pairs.iter().map(timed).collect();
         let in_turns = pairing.in_turns();
         let all = cells.iter().flatten().filter(|_| in_turns);
-        let strays = Strays::new(all.flat_map(|cell| cell.samples.strays()));
+        let strays = Strays::new(all.flat_map(|cell| cell.samples.stray_changes()));
         Self { cells, in_turns, strays }
     }
 
@@ -151,7 +151,7 @@ impl<'p> Times<'p> {
     }
 
     /// The change of the time in the cell of this pair.
-    pub(super) fn change(&self, at: usize, options: &DiffOptions) -> Option<TimeChange> {
+    pub(super) fn time_change(&self, at: usize, options: &DiffOptions) -> Option<TimeChange> {
         let cell = self.cells.get(at)?.as_ref()?;
         let Samples { groups } = &cell.samples;
         let lists = |side: &BTreeMap<u32, Vec<f64>>| -> Vec<Vec<f64>> { side.values().cloned().collect() };
@@ -189,14 +189,16 @@ impl<'p> Times<'p> {
         let evidence = self.of_turns(&[cell]);
         let needed = of_a_cell(evidence.changes.len());
         let tested = self.cells.iter().flatten().count();
-        let floor = evidence.floor(needed, ERROR / 2.0 / count(tested.max(1)));
-        let by_ratio = beyond(ratio, options.threshold);
-        let agreed = evidence.agreed(needed);
+        let floor = evidence.floor_change(needed, ERROR / 2.0 / count(tested.max(1)));
+        let by_ratio = judge_ratio(ratio, options.threshold);
+        let agreed = evidence.agreed_change(needed);
         let holds_one = interval.is_none_or(|interval| interval.low <= 1.0 && interval.high >= 1.0);
         let verdict = match floor {
             _ if by_ratio == Verdict::Same => Verdict::Same,
             None => Verdict::Undecided,
-            Some(floor) if agreed.abs() > floor && !holds_one && beyond(agreed.exp(), 0.0) == by_ratio => {
+            Some(floor)
+                if agreed.abs() > floor && !holds_one && judge_ratio(agreed.exp(), 0.0) == by_ratio =>
+            {
                 by_ratio
             }
             Some(_) => Verdict::Same,
@@ -212,11 +214,11 @@ impl<'p> Times<'p> {
         ratio: f64,
         options: &DiffOptions,
     ) -> (Option<f64>, Verdict) {
-        let near = self.near(at);
-        let (drift, strays) = drift(&near);
+        let near = self.nearest_cells(at);
+        let (drift, strays) = shared_drift(&near);
         let floor = strays.into_iter().map(f64::abs).max_by(f64::total_cmp).filter(|_| near.len() >= ENOUGH);
-        let is_noise = floor.is_some_and(|floor| (cell.change() - drift).abs() <= floor);
-        let is_little = beyond(ratio, options.threshold) == Verdict::Same;
+        let is_noise = floor.is_some_and(|floor| (cell.log_change() - drift).abs() <= floor);
+        let is_little = judge_ratio(ratio, options.threshold) == Verdict::Same;
         (floor, if is_little || is_noise { Verdict::Same } else { Verdict::Undecided })
     }
 
@@ -230,8 +232,8 @@ impl<'p> Times<'p> {
         if self.is_repeated() {
             let cells: Vec<&Timed<'_>> = cells.iter().filter_map(|&at| self.cells[at].as_ref()).collect();
             let evidence = self.of_turns(&cells);
-            let p = evidence.probability(of_a_planner(evidence.changes.len()));
-            let mean = cells.iter().map(|cell| cell.change()).sum::<f64>() / count(cells.len());
+            let p = evidence.chance_probability(of_a_planner(evidence.changes.len()));
+            let mean = cells.iter().map(|cell| cell.log_change()).sum::<f64>() / count(cells.len());
             return Some(PlannerEvidence { p, ratio: mean.exp(), allowance: 0.0 });
         }
         Some(self.beside_neighbours(&cells))
@@ -239,8 +241,8 @@ impl<'p> Times<'p> {
 
     fn of_turns(&self, cells: &[&Timed<'_>]) -> Evidence<'_> {
         Evidence {
-            changes: cells.iter().flat_map(|cell| cell.samples.turns()).collect(),
-            own: Strays::new(cells.iter().flat_map(|cell| cell.samples.strays())),
+            changes: cells.iter().flat_map(|cell| cell.samples.paired_changes()).collect(),
+            own: Strays::new(cells.iter().flat_map(|cell| cell.samples.stray_changes())),
             all: &self.strays,
         }
     }
@@ -249,9 +251,9 @@ impl<'p> Times<'p> {
     fn beside_neighbours(&self, cells: &[usize]) -> PlannerEvidence {
         let (mut changes, mut strays, mut distinct) = (Vec::new(), Vec::new(), BTreeSet::new());
         for &at in cells {
-            let near = self.near(at);
-            let (drift, own) = drift(&near);
-            changes.extend(self.cells[at].as_ref().map(|cell| cell.change() - drift));
+            let near = self.nearest_cells(at);
+            let (drift, own) = shared_drift(&near);
+            changes.extend(self.cells[at].as_ref().map(|cell| cell.log_change() - drift));
             strays.extend(own);
             distinct.extend(near.into_iter().map(|(at, _)| at));
         }
@@ -260,18 +262,18 @@ impl<'p> Times<'p> {
         let all = Strays::new(strays).with_independent(distinct.len());
         let needed = of_a_planner(changes.len());
         let evidence = Evidence { changes, own: Strays::default(), all: &all };
-        let p = if is_enough { evidence.probability(needed) } else { 1.0 };
+        let p = if is_enough { evidence.chance_probability(needed) } else { 1.0 };
         let allowance = if self.in_turns { 0.0 } else { ALLOWANCE };
         PlannerEvidence { p, ratio: mean.exp(), allowance }
     }
 
     /// The cells of other planners with the times nearest to a cell's, and their changes.
-    fn near(&self, at: usize) -> Vec<(usize, f64)> {
+    fn nearest_cells(&self, at: usize) -> Vec<(usize, f64)> {
         let Some(own) = self.cells[at].as_ref() else { return Vec::new() };
         let others = self.cells.iter().enumerate().filter_map(|(at, cell)| Some((at, cell.as_ref()?)));
         let mut near: Vec<(f64, usize, f64)> = others
             .filter(|(_, cell)| cell.label != own.label)
-            .map(|(at, cell)| ((cell.place() - own.place()).abs(), at, cell.change()))
+            .map(|(at, cell)| ((cell.time_rank() - own.time_rank()).abs(), at, cell.log_change()))
             .collect();
         if near.len() > NEIGHBOURS {
             near.select_nth_unstable_by(NEIGHBOURS, |x, y| x.0.total_cmp(&y.0).then(x.1.cmp(&y.1)));
@@ -282,14 +284,14 @@ impl<'p> Times<'p> {
 }
 
 /// The change that the neighbours share, and how far each strays from it.
-fn drift(near: &[(usize, f64)]) -> (f64, Vec<f64>) {
+fn shared_drift(near: &[(usize, f64)]) -> (f64, Vec<f64>) {
     let changes: Vec<f64> = near.iter().map(|&(_, change)| change).collect();
     let drift = median(&changes).unwrap_or(0.0);
     (drift, changes.iter().map(|change| change - drift).collect())
 }
 
 /// Whether a ratio exceeds a threshold, and on which side.
-pub(super) fn beyond(ratio: f64, threshold: f64) -> Verdict {
+pub(super) fn judge_ratio(ratio: f64, threshold: f64) -> Verdict {
     if ratio > 1.0 + threshold {
         Verdict::Worse
     } else if ratio * (1.0 + threshold) < 1.0 {

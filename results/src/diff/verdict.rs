@@ -30,7 +30,7 @@ named_enum! {
 }
 
 impl Verdict {
-    pub(super) fn of<T: Ord>(a: &T, b: &T) -> Self {
+    pub(super) fn from_values<T: Ord>(a: &T, b: &T) -> Self {
         match b.cmp(a) {
             std::cmp::Ordering::Less => Self::Better,
             std::cmp::Ordering::Equal => Self::Same,

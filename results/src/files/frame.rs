@@ -30,7 +30,7 @@ pub fn from_frame(frame: DataFrame) -> Result<Vec<Record>, StoreError> {
 }
 
 /// The column names of such rows.
-pub(crate) fn names<R: Field>() -> Vec<PlSmallStr> {
+pub(crate) fn column_names<R: Field>() -> Vec<PlSmallStr> {
     let mut columns = Vec::new();
     R::write("", &[], &mut columns);
     columns.iter().map(|column| column.name().clone()).collect()
@@ -47,18 +47,18 @@ pub(crate) fn frame_of<'r, R: Field + 'r>(rows: impl IntoIterator<Item = &'r R>)
 const LATER: [&str; 5] =
     ["reported_ns", "orders_run", "orders_failed", "order_bound", "bound_without_in_place"];
 
-const fn kind<R: Row>() -> Kind {
+const fn file_kind<R: Row>() -> Kind {
     Kind { name: R::KIND, version: R::KNOWN }
 }
 
-pub(crate) fn encode<R: Row>(rows: &[&R]) -> Result<Vec<u8>, StoreError> {
+pub(crate) fn encode_rows<R: Row>(rows: &[&R]) -> Result<Vec<u8>, StoreError> {
     let bytes = frame_of(rows.iter().copied())
-        .and_then(|mut frame| columns::encode(kind::<R>(), Vec::new(), &mut frame));
+        .and_then(|mut frame| columns::encode(file_kind::<R>(), Vec::new(), &mut frame));
     bytes.map_err(|error| StoreError::bad_file(Path::new("shard"), &error))
 }
 
-pub(crate) fn decode<R: Row>(path: &Path, bytes: Vec<u8>) -> Result<Vec<R>, StoreError> {
-    R::read(&Table::decode(path, bytes, kind::<R>())?, "")
+pub(crate) fn decode_rows<R: Row>(path: &Path, bytes: Vec<u8>) -> Result<Vec<R>, StoreError> {
+    R::read(&Table::decode_parquet(path, bytes, file_kind::<R>())?, "")
 }
 
 /// Some columns of a shard, in the order of `schema`.
@@ -67,5 +67,5 @@ pub(crate) fn decode_columns<R: Row>(
     bytes: Vec<u8>,
     schema: &Schema,
 ) -> Result<DataFrame, StoreError> {
-    columns::decode_columns(path, bytes, kind::<R>(), schema, &LATER)
+    columns::decode_columns(path, bytes, file_kind::<R>(), schema, &LATER)
 }

@@ -33,11 +33,11 @@ pub(crate) struct Content<R> {
 }
 
 /// Reads a journal; a missing file counts as an empty one.
-pub(crate) fn read<R: Row>(path: &Path) -> Result<Content<R>, StoreError> {
+pub(crate) fn read_journal<R: Row>(path: &Path) -> Result<Content<R>, StoreError> {
     let mut content = Content { rows: Vec::new(), length: 0, unended: false, torn: None };
     let Some(bytes) = disk::read_if_there(path)? else { return Ok(content) };
-    for (line, number) in lines(&bytes) {
-        match decode::<R>(line) {
+    for (line, number) in journal_lines(&bytes) {
+        match decode_line::<R>(line) {
             Line::Whole(row) => {
                 content.rows.push(*row);
                 content.length += line.len() as u64;
@@ -55,7 +55,7 @@ pub(crate) fn read<R: Row>(path: &Path) -> Result<Content<R>, StoreError> {
 }
 
 /// The lines of a journal with their line feeds, and their numbers from 1.
-fn lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], u64)> {
+fn journal_lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], u64)> {
     bytes.split_inclusive(|&byte| byte == b'\n').zip(1..)
 }
 
@@ -83,7 +83,7 @@ struct Versioned {
 }
 
 impl Unknown {
-    fn of(json: &[u8], reason: &impl ToString) -> Self {
+    fn from_json(json: &[u8], reason: &impl ToString) -> Self {
         let schema = serde_json::from_slice(json).ok().map(|Versioned { schema }| schema);
         Self { schema, reason: reason.to_string() }
     }
@@ -112,11 +112,11 @@ pub(crate) struct Sorted {
 }
 
 /// Sorts the lines of a journal; a missing file counts as an empty one.
-pub(crate) fn sort<R: Row>(path: &Path) -> Result<Sorted, StoreError> {
+pub(crate) fn sort_lines<R: Row>(path: &Path) -> Result<Sorted, StoreError> {
     let mut sorted = Sorted::default();
     let Some(bytes) = disk::read_if_there(path)? else { return Ok(sorted) };
-    for (line, number) in lines(&bytes) {
-        match decode::<R>(line) {
+    for (line, number) in journal_lines(&bytes) {
+        match decode_line::<R>(line) {
             Line::Whole(_) => sorted.whole.extend_from_slice(line),
             Line::Unknown(unknown) => return Err(unknown.error::<R>(path, number)),
             Line::Torn | Line::Damaged(_) => {
@@ -135,7 +135,7 @@ fn checksum(json: &[u8]) -> String {
     blake3::hash(json).to_hex()[..16].to_owned()
 }
 
-fn encode<R: Row>(row: &R, lines: &mut Vec<u8>) -> Result<(), StoreError> {
+fn encode_row<R: Row>(row: &R, lines: &mut Vec<u8>) -> Result<(), StoreError> {
     let json = serde_json::to_vec(row).map_err(|error| {
         let (cell, repetition) = row.key();
         StoreError::Row { cell: cell.to_owned(), repetition, reason: error.to_string() }
@@ -147,26 +147,26 @@ fn encode<R: Row>(row: &R, lines: &mut Vec<u8>) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn decode<R: Row>(line: &[u8]) -> Line<R> {
+fn decode_line<R: Row>(line: &[u8]) -> Line<R> {
     let ended = line.strip_suffix(b"\n");
-    let json = match (matching(ended.unwrap_or(line)), ended) {
+    let json = match (check_line(ended.unwrap_or(line)), ended) {
         (Ok(json), _) => json,
         (Err(reason), Some(_)) => return Line::Damaged(reason),
         // A line that was cut short lacks more than that.
-        (Err(_), None) if line.split_last().is_some_and(|(_, row)| matching(row).is_ok()) => {
+        (Err(_), None) if line.split_last().is_some_and(|(_, row)| check_line(row).is_ok()) => {
             return Line::Damaged("the row ends with another byte than a line feed");
         }
         (Err(_), None) => return Line::Torn,
     };
     match serde_json::from_slice::<R>(json) {
         Ok(row) if row.schema() <= R::KNOWN => Line::Whole(Box::new(row)),
-        Ok(_) => Line::Unknown(Unknown::of(json, &"a newer schema")),
-        Err(error) => Line::Unknown(Unknown::of(json, &error)),
+        Ok(_) => Line::Unknown(Unknown::from_json(json, &"a newer schema")),
+        Err(error) => Line::Unknown(Unknown::from_json(json, &error)),
     }
 }
 
 /// The row of a line without its line feed, if the checksum matches.
-fn matching(line: &[u8]) -> Result<&[u8], &'static str> {
+fn check_line(line: &[u8]) -> Result<&[u8], &'static str> {
     let (sum, json) = line.split_at_checked(16).ok_or("the line is too short for a checksum")?;
     let json = json.strip_prefix(b" ").ok_or("there is no space after the checksum")?;
     if checksum(json).as_bytes() == sum { Ok(json) } else { Err("the row does not match its checksum") }
@@ -184,21 +184,21 @@ pub(crate) struct Journal<R> {
 impl<R: Row> Journal<R> {
     /// Opens the journal, cuts off an incomplete last line, and returns the contents.
     pub(crate) fn open(path: &Path) -> Result<(Self, Content<R>), StoreError> {
-        let content = read(path)?;
+        let content = read_journal(path)?;
         let mut file = OpenOptions::new()
             .append(true)
             .create(true)
             .open(path)
-            .map_err(StoreError::io("open for writing", path))?;
+            .map_err(StoreError::from_io("open for writing", path))?;
         let mut length = content.length;
         if content.torn.is_some() {
-            file.set_len(length).map_err(StoreError::io("cut the torn last line off", path))?;
+            file.set_len(length).map_err(StoreError::from_io("cut the torn last line off", path))?;
         }
         if content.unended {
-            file.write_all(b"\n").map_err(StoreError::io("write", path))?;
+            file.write_all(b"\n").map_err(StoreError::from_io("write", path))?;
             length += 1;
         }
-        file.sync_data().map_err(StoreError::io("flush", path))?;
+        file.sync_data().map_err(StoreError::from_io("flush", path))?;
         Ok((Self { path: path.to_path_buf(), file, length, rows: PhantomData }, content))
     }
 
@@ -206,13 +206,13 @@ impl<R: Row> Journal<R> {
     pub(crate) fn append(&mut self, rows: &[R]) -> Result<(), StoreError> {
         let mut lines = Vec::new();
         for row in rows {
-            encode(row, &mut lines)?;
+            encode_row(row, &mut lines)?;
         }
         let written = self.file.write_all(&lines).and_then(|()| self.file.sync_data());
         if let Err(error) = written {
             // If even this fails, the next reader drops the incomplete line.
             let _ = self.file.set_len(self.length);
-            return Err(StoreError::io("append to", &self.path)(error));
+            return Err(StoreError::from_io("append to", &self.path)(error));
         }
         self.length += lines.len() as u64;
         Ok(())
@@ -232,8 +232,8 @@ impl<R: Row> Journal<R> {
     /// Drops all rows.
     #[cfg(feature = "parquet")]
     pub(crate) fn clear(&mut self) -> Result<(), StoreError> {
-        self.file.set_len(0).map_err(StoreError::io("truncate", &self.path))?;
+        self.file.set_len(0).map_err(StoreError::from_io("truncate", &self.path))?;
         self.length = 0;
-        self.file.sync_data().map_err(StoreError::io("flush", &self.path))
+        self.file.sync_data().map_err(StoreError::from_io("flush", &self.path))
     }
 }

@@ -13,16 +13,16 @@ pub(crate) struct Latest<R> {
 
 impl<R: Row> Latest<R> {
     /// Keeps the latest of each.
-    pub(crate) fn of(rows: impl IntoIterator<Item = R>) -> Self {
+    pub(crate) fn from_rows(rows: impl IntoIterator<Item = R>) -> Self {
         let mut latest = Self { rows: Vec::new(), index: BTreeMap::new() };
         for row in rows {
-            latest.put(row);
+            latest.put_row(row);
         }
         latest
     }
 
     /// Adds a row; returns its index, or `None` if the identical row is already present.
-    pub(crate) fn put(&mut self, row: R) -> Option<usize> {
+    pub(crate) fn put_row(&mut self, row: R) -> Option<usize> {
         let (cell, repetition) = row.key();
         let key = (cell.to_owned(), repetition);
         if let Some(&at) = self.index.get(&key) {

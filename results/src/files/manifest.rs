@@ -74,7 +74,7 @@ impl Default for Manifest {
     }
 }
 
-pub(crate) fn path(dir: &Path) -> PathBuf {
+pub(crate) fn manifest_path(dir: &Path) -> PathBuf {
     dir.join(FILE)
 }
 
@@ -86,7 +86,7 @@ impl Manifest {
 
     /// The manifest of a store, if there is one.
     pub(crate) fn read_if_there(dir: &Path) -> Result<Option<Self>, StoreError> {
-        let path = path(dir);
+        let path = manifest_path(dir);
         let Some(bytes) = disk::read_if_there(&path)? else { return Ok(None) };
         let bad = |error: serde_json::Error| StoreError::BadFile {
             path: path.clone(),
@@ -104,7 +104,7 @@ impl Manifest {
     }
 
     pub(crate) fn write(&mut self, dir: &Path) -> Result<(), StoreError> {
-        let path = path(dir);
+        let path = manifest_path(dir);
         self.version = match (self.schedules.is_empty(), self.replays.is_empty()) {
             (false, _) => WITH_SCHEDULES,
             (true, false) => WITH_REPLAYS,
@@ -117,7 +117,7 @@ impl Manifest {
     }
 
     /// The shards of one kind of rows, by their folder.
-    pub(crate) fn list(&mut self, folder: &str) -> &mut Vec<Shard> {
+    pub(crate) fn shards_of(&mut self, folder: &str) -> &mut Vec<Shard> {
         match folder {
             ReplayRow::SHARDS => &mut self.replays,
             ScheduleRow::SHARDS => &mut self.schedules,
@@ -126,12 +126,12 @@ impl Manifest {
     }
 
     /// The listed shards that are missing.
-    pub(crate) fn missing(&mut self, dir: &Path) -> Vec<MissingShard> {
+    pub(crate) fn missing_shards(&mut self, dir: &Path) -> Vec<MissingShard> {
         let place = |folder: &str, shard: &Shard| MissingShard {
             path: dir.join(folder).join(&shard.name),
             rows: shard.rows,
         };
-        let listed = each_kind!(R => self.list(R::SHARDS).iter().map(|shard| place(R::SHARDS, shard)).collect::<Vec<_>>());
+        let listed = each_kind!(R => self.shards_of(R::SHARDS).iter().map(|shard| place(R::SHARDS, shard)).collect::<Vec<_>>());
         listed.into_iter().flatten().filter(|shard| !shard.path.exists()).collect()
     }
 
@@ -139,7 +139,7 @@ impl Manifest {
     pub(crate) fn forget_missing(&mut self, dir: &Path) {
         each_kind!(R => {
             let folder = dir.join(R::SHARDS);
-            self.list(R::SHARDS).retain(|shard| folder.join(&shard.name).exists());
+            self.shards_of(R::SHARDS).retain(|shard| folder.join(&shard.name).exists());
         });
     }
 }
@@ -152,5 +152,5 @@ impl Manifest {
 /// program wrote it.
 pub fn missing_shards(dir: impl AsRef<Path>) -> Result<Vec<MissingShard>, StoreError> {
     let dir = dir.as_ref();
-    Ok(Manifest::read(dir)?.missing(dir))
+    Ok(Manifest::read(dir)?.missing_shards(dir))
 }

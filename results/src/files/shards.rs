@@ -27,15 +27,15 @@ impl<R: Row> Rows<R> {
     /// Opens the journal; also returns an incomplete last line.
     pub(crate) fn open(dir: &Path) -> Result<(Self, Option<(u64, u64)>), StoreError> {
         let (journal, Content { rows, torn, .. }) = Journal::open(&dir.join(R::JOURNAL))?;
-        let mut latest = Latest::of(read_all(dir)?);
-        let fresh = rows.into_iter().filter_map(|row| latest.put(row)).collect();
+        let mut latest = Latest::from_rows(read_all(dir)?);
+        let fresh = rows.into_iter().filter_map(|row| latest.put_row(row)).collect();
         Ok((Self { journal, latest, fresh }, torn))
     }
 
     /// Appends rows with one flush; on failure, the journal is unchanged.
     pub(crate) fn append(&mut self, rows: &[R]) -> Result<(), StoreError> {
         self.journal.append(rows)?;
-        self.fresh.extend(rows.iter().filter_map(|row| self.latest.put(row.clone())));
+        self.fresh.extend(rows.iter().filter_map(|row| self.latest.put_row(row.clone())));
         Ok(())
     }
 
@@ -44,7 +44,7 @@ impl<R: Row> Rows<R> {
     #[cfg(feature = "parquet")]
     pub(crate) fn compact(&mut self, dir: &Path) -> Result<Option<PathBuf>, StoreError> {
         let rows: Vec<&R> = self.fresh.iter().map(|&at| &self.latest.rows()[at]).collect();
-        let shard = if rows.is_empty() { None } else { Some(write(dir, &rows)?) };
+        let shard = if rows.is_empty() { None } else { Some(write_shard(dir, &rows)?) };
         self.fresh.clear();
         if !self.journal.is_empty() {
             self.journal.clear()?;
@@ -56,11 +56,11 @@ impl<R: Row> Rows<R> {
 /// The latest row of each cell and repetition; a writer may be active.
 pub(crate) fn read_latest<R: Row>(dir: &Path) -> Result<Vec<R>, StoreError> {
     // The journal first: rows that a writer moves to a shard meanwhile then appear in at least one of the two.
-    let journal = journal::read(&dir.join(R::JOURNAL))?;
-    Ok(Latest::of(read_all(dir)?.into_iter().chain(journal.rows)).into_rows())
+    let journal = journal::read_journal(&dir.join(R::JOURNAL))?;
+    Ok(Latest::from_rows(read_all(dir)?.into_iter().chain(journal.rows)).into_rows())
 }
 
-pub(crate) fn list<R: Row>(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+pub(crate) fn list_shards<R: Row>(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     disk::list(&dir.join(R::SHARDS), "parquet")
 }
 
@@ -68,15 +68,15 @@ pub(crate) fn list<R: Row>(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
 #[cfg(feature = "parquet")]
 fn read_all<R: Row>(dir: &Path) -> Result<Vec<R>, StoreError> {
     let mut rows = Vec::new();
-    for path in list::<R>(dir)? {
-        rows.append(&mut read(&path)?);
+    for path in list_shards::<R>(dir)? {
+        rows.append(&mut read_shard(&path)?);
     }
     Ok(rows)
 }
 
 #[cfg(not(feature = "parquet"))]
 fn read_all<R: Row>(dir: &Path) -> Result<Vec<R>, StoreError> {
-    match list::<R>(dir)?.into_iter().next() {
+    match list_shards::<R>(dir)?.into_iter().next() {
         Some(path) => {
             Err(StoreError::bad_file(&path, &"this program was built without Parquet and cannot read shards"))
         }
@@ -86,19 +86,19 @@ fn read_all<R: Row>(dir: &Path) -> Result<Vec<R>, StoreError> {
 
 /// The rows of a shard; an empty list if the file has disappeared meanwhile.
 #[cfg(feature = "parquet")]
-fn read<R: Row>(path: &Path) -> Result<Vec<R>, StoreError> {
-    match content(path)? {
-        Some(bytes) => frame::decode(path, bytes),
+fn read_shard<R: Row>(path: &Path) -> Result<Vec<R>, StoreError> {
+    match checked_content(path)? {
+        Some(bytes) => frame::decode_rows(path, bytes),
         None => Ok(Vec::new()),
     }
 }
 
 /// The content of a shard, checked against its name; `None` if the file has disappeared meanwhile.
 #[cfg(feature = "parquet")]
-pub(crate) fn content(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
+pub(crate) fn checked_content(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
     let Some(bytes) = disk::read_if_there(path)? else { return Ok(None) };
     let name = path.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
-    let digest = planlab_dsa::Digest::of_bytes(&bytes).short();
+    let digest = planlab_dsa::Digest::of_bytes(&bytes).short_text();
     // A shard that someone else named has no digest to check.
     let is_ours = name.split_once('-').is_some_and(|(number, rest)| {
         number.parse::<u64>().is_ok()
@@ -115,10 +115,10 @@ pub(crate) fn content(path: &Path) -> Result<Option<Vec<u8>>, StoreError> {
 
 /// The shards that cannot be read.
 #[cfg(feature = "parquet")]
-pub(crate) fn damaged<R: Row>(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+pub(crate) fn damaged_shards<R: Row>(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut damaged = Vec::new();
-    for path in list::<R>(dir)? {
-        match read::<R>(&path) {
+    for path in list_shards::<R>(dir)? {
+        match read_shard::<R>(&path) {
             Err(StoreError::BadFile { .. }) => damaged.push(path),
             rows => drop(rows?),
         }
@@ -127,22 +127,22 @@ pub(crate) fn damaged<R: Row>(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
 }
 
 #[cfg(feature = "parquet")]
-fn write<R: Row>(dir: &Path, rows: &[&R]) -> Result<PathBuf, StoreError> {
-    let bytes = frame::encode(rows)?;
-    let digest = planlab_dsa::Digest::of_bytes(&bytes).short();
+fn write_shard<R: Row>(dir: &Path, rows: &[&R]) -> Result<PathBuf, StoreError> {
+    let bytes = frame::encode_rows(rows)?;
+    let digest = planlab_dsa::Digest::of_bytes(&bytes).short_text();
     let folder = dir.join(R::SHARDS);
     disk::create_folder(&folder)?;
     let path = folder.join(format!("{:06}-{digest}.parquet", next_number::<R>(dir)?));
     let mut manifest = with_all(dir, Manifest::read(dir)?)?;
     disk::write_whole(&path, &bytes)?;
-    manifest.list(R::SHARDS).push(shard(&path, rows.len()));
+    manifest.shards_of(R::SHARDS).push(describe_shard(&path, rows.len()));
     manifest.write(dir)?;
     Ok(path)
 }
 
 #[cfg(feature = "parquet")]
 fn next_number<R: Row>(dir: &Path) -> Result<u64, StoreError> {
-    let shards = list::<R>(dir)?;
+    let shards = list_shards::<R>(dir)?;
     let numbers = shards.iter().filter_map(|path| {
         let name = path.file_name()?.to_str()?;
         name.split_once('-')?.0.parse::<u64>().ok()
@@ -159,11 +159,11 @@ pub(crate) fn with_all(dir: &Path, mut manifest: Manifest) -> Result<Manifest, S
 
 #[cfg(feature = "parquet")]
 fn name_all<R: Row>(dir: &Path, manifest: &mut Manifest) -> Result<(), StoreError> {
-    for path in list::<R>(dir)? {
+    for path in list_shards::<R>(dir)? {
         let is_named = |known: &Shard| path.file_name().is_some_and(|name| name == known.name.as_str());
-        if !manifest.list(R::SHARDS).iter().any(is_named) {
-            let rows = read::<R>(&path)?.len();
-            manifest.list(R::SHARDS).push(shard(&path, rows));
+        if !manifest.shards_of(R::SHARDS).iter().any(is_named) {
+            let rows = read_shard::<R>(&path)?.len();
+            manifest.shards_of(R::SHARDS).push(describe_shard(&path, rows));
         }
     }
     Ok(())
@@ -176,7 +176,7 @@ pub(crate) fn with_all(dir: &Path, manifest: Manifest) -> Result<Manifest, Store
 }
 
 #[cfg(feature = "parquet")]
-fn shard(path: &Path, rows: usize) -> Shard {
+fn describe_shard(path: &Path, rows: usize) -> Shard {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     Shard { name, rows: rows as u64 }
 }

@@ -12,7 +12,7 @@ use super::planners::{Planner, Planners};
 use super::scores::PENALTY_GAP;
 use crate::StoreError;
 use crate::columns::{Field as _, Table, table};
-use crate::files::frame::names;
+use crate::files::frame::column_names;
 use crate::rows::{Lane, Status};
 use crate::tables::{Tables, collect, read, refused, rows};
 
@@ -126,11 +126,11 @@ impl Tables {
         let first = rows::with_gap(rows::with_best_bound(self.rows.clone()))
             .filter(is_first)
             .with_columns([rows::lower_middle("samples_ns").alias("median_ns")])
-            .with_columns(rows::loads());
+            .with_columns(rows::load_columns());
         let times = self
             .rows
             .clone()
-            .filter(col("lane").eq(lit(Lane::Timing.name())).and(rows::is(Status::is_answer)))
+            .filter(col("lane").eq(lit(Lane::Timing.name())).and(rows::has_status(Status::is_answer)))
             .select([col("cell"), col("samples_ns").cast(DataType::List(Box::new(DataType::Float64)))])
             .explode(
                 by_name(["samples_ns"], true, false),
@@ -139,7 +139,7 @@ impl Tables {
             .group_by([col("cell")])
             .agg([col("samples_ns").median().alias("time_ns")]);
         let numbers = ["planner_number", "workload_number"];
-        let known = names::<CellRow>().into_iter().filter(|name| !numbers.contains(&name.as_str()));
+        let known = column_names::<CellRow>().into_iter().filter(|name| !numbers.contains(&name.as_str()));
         first
             .join(times, [col("cell")], [col("cell")], JoinArgs::new(JoinType::Left))
             .select(known.map(col).collect::<Vec<_>>())
@@ -174,7 +174,7 @@ fn numbered_workloads(
     by_key: impl Fn(&str, &str) -> Ordering,
 ) -> Result<DataFrame, StoreError> {
     let keys = collect(cells.clone().lazy().group_by([col("workload")]).agg([]))?;
-    let mut keys = Table::of_frame(Path::new("results"), keys).text("workload")?;
+    let mut keys = Table::of_frame(Path::new("results"), keys).text_column("workload")?;
     keys.sort_by(|a, b| by_key(a, b));
     let mut columns = Vec::new();
     String::write("workload", &keys.iter().collect::<Vec<_>>(), &mut columns);
@@ -197,8 +197,8 @@ impl Cells {
     /// before it failed. `scored_gap` and `scored_time` are what a mean counts: the gap up to the penalty, which also
     /// stands where an answer lacks, so that no answer counts for more than none; and the time, or the time limit.
     pub(super) fn free(&self) -> LazyFrame {
-        let gap = when(rows::is(Status::is_answer)).then(col("gap")).otherwise(lit(NULL));
-        let lacks_answer = || rows::is(Status::lacks_answer);
+        let gap = when(rows::has_status(Status::is_answer)).then(col("gap")).otherwise(lit(NULL));
+        let lacks_answer = || rows::has_status(Status::lacks_answer);
         let is_capped = lacks_answer().or(col("answer_gap").gt(lit(PENALTY_GAP)).fill_null(lit(false)));
         let limit = when(col("lane").eq(lit(Lane::Timing.name())))
             .then(col("wall_limit_ns").cast(DataType::Float64))

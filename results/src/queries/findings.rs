@@ -42,7 +42,7 @@ impl Tables {
     /// [`StoreError`] if the folder itself cannot be read.
     pub fn audit_plans(&self, dir: impl AsRef<Path>) -> Result<Vec<Finding>, StoreError> {
         let dir = dir.as_ref();
-        std::fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
+        std::fs::read_dir(dir).map_err(StoreError::from_io("read", dir))?;
         let kept = self.rows.clone().filter(col("plan").is_not_null());
         let rows: Vec<KeptPlan> = read(kept.select(columns_of::<KeptPlan>()))?;
         let mut findings = Vec::new();

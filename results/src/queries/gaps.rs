@@ -67,7 +67,7 @@ impl GroupGaps {
     /// The geometric mean, shifted by [`GAP_SHIFT`], with penalties; cells that were not to have an answer are its
     /// failures.
     #[must_use]
-    pub fn mean(&self) -> ShiftedMean {
+    pub fn shifted_mean(&self) -> ShiftedMean {
         mean_of(&self.scored_gaps, self.cells, GAP_SHIFT)
     }
 }
@@ -78,7 +78,7 @@ impl Cells {
     /// # Errors
     ///
     /// Like [`Cells::rows`], as for all functions below.
-    pub fn gaps(&self) -> Result<Vec<Gap>, StoreError> {
+    pub fn planner_gaps(&self) -> Result<Vec<Gap>, StoreError> {
         let first = ["status", "height", "answer_gap"].map(|name| col(name).first());
         let by = ["workload_number", "planner_number"];
         read(self.free().group_by(by.map(col)).agg(first).sort(by, SortMultipleOptions::default()))
@@ -92,7 +92,7 @@ impl Cells {
         let groups = cells.group_by(by).agg([
             col("group_from").first(),
             len().cast(DataType::UInt64).alias("cells"),
-            rows::is(Status::is_answer).cast(DataType::UInt64).sum().alias("answers"),
+            rows::has_status(Status::is_answer).cast(DataType::UInt64).sum().alias("answers"),
             col("scored_gap").drop_nulls().alias("scored_gaps"),
         ]);
         read(groups.sort(["group_from", "planner_number"], SortMultipleOptions::default()))

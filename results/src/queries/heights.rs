@@ -43,14 +43,14 @@ impl Cells {
     /// # Errors
     ///
     /// Like [`Cells::rows`], as for all functions below.
-    pub fn heights(&self) -> Result<Vec<Height>, StoreError> {
-        read(heights(self.free()))
+    pub fn planner_heights(&self) -> Result<Vec<Height>, StoreError> {
+        read(heights_by_workload(self.free()))
     }
 
     /// Compares every planner with the one of this index, by planner.
-    pub fn against(&self, reference: usize) -> Result<Vec<HeightPairs>, StoreError> {
+    pub fn compare_with(&self, reference: usize) -> Result<Vec<HeightPairs>, StoreError> {
         let is_reference = || col("planner_number").eq(lit(reference as u64));
-        let own = heights(self.free()).filter(col("height").gt(lit(0_u64)));
+        let own = heights_by_workload(self.free()).filter(col("height").gt(lit(0_u64)));
         let other = own.clone().filter(is_reference());
         let other = other.select([col("workload_number"), col("height").alias("other")]);
         let by = [col("workload_number")];
@@ -65,9 +65,9 @@ impl Cells {
 }
 
 /// One row per planner and workload of these cells.
-pub(super) fn heights(cells: LazyFrame) -> LazyFrame {
+pub(super) fn heights_by_workload(cells: LazyFrame) -> LazyFrame {
     let by = ["planner_number", "workload_number"];
-    let answers = col("height").filter(rows::is(Status::is_answer)).drop_nulls();
+    let answers = col("height").filter(rows::has_status(Status::is_answer)).drop_nulls();
     cells
         .group_by(by.map(col))
         .agg([answers.alias("heights")])

@@ -85,23 +85,23 @@ impl Cells {
     /// # Errors
     ///
     /// Like [`Cells::rows`], as for all functions below.
-    pub fn leaders(&self) -> Result<Vec<Leader>, StoreError> {
-        read(leaders(self.free()))
+    pub fn planner_leaders(&self) -> Result<Vec<Leader>, StoreError> {
+        read(rank_leaders(self.free()))
     }
 
     /// The boards with cells, by suite: one for the suite, and one for each route if its workloads have several.
-    pub fn boards(&self) -> Result<Vec<(Board, Leaders)>, StoreError> {
+    pub fn board_leaders(&self) -> Result<Vec<(Board, Leaders)>, StoreError> {
         let by = ["suite", "route"];
-        let known = self.free().with_columns([route()]).group_by(by.map(col)).agg([]);
+        let known = self.free().with_columns([workload_route()]).group_by(by.map(col)).agg([]);
         let known = small(known.sort(by, SortMultipleOptions::default()))?;
         let known: Vec<(String, String)> =
-            known.text("suite")?.into_iter().zip(known.text("route")?).collect();
+            known.text_column("suite")?.into_iter().zip(known.text_column("route")?).collect();
         let mut boards = Vec::new();
         for routes in known.chunk_by(|a, b| a.0 == b.0) {
             let one = routes.iter().map(|(_, route)| Some(route.clone())).filter(|_| routes.len() > 1);
             for route in std::iter::once(None).chain(one) {
                 let board = Board { suite: routes[0].0.clone(), route };
-                let lines = lines(self.on(&board))?;
+                let lines = read_leaders(self.cells_on(&board))?;
                 boards.push((board, lines));
             }
         }
@@ -114,25 +114,25 @@ impl Cells {
         usize::write("workload_number", &workloads.iter().collect::<Vec<_>>(), &mut columns);
         let chosen = DataFrame::new(workloads.len(), columns).map_err(refused)?.lazy();
         let by = [col("workload_number")];
-        lines(self.free().join(chosen, by.clone(), by, JoinArgs::new(JoinType::Semi)))
+        read_leaders(self.free().join(chosen, by.clone(), by, JoinArgs::new(JoinType::Semi)))
     }
 
     /// The cells of a board.
-    fn on(&self, board: &Board) -> LazyFrame {
+    fn cells_on(&self, board: &Board) -> LazyFrame {
         let cells = self.free().filter(col("suite").eq(lit(board.suite.as_str())));
         match &board.route {
-            Some(own) => cells.with_columns([route()]).filter(col("route").eq(lit(own.as_str()))),
+            Some(own) => cells.with_columns([workload_route()]).filter(col("route").eq(lit(own.as_str()))),
             None => cells,
         }
     }
 }
 
 /// The first segment of the workload's key.
-fn route() -> Expr {
+fn workload_route() -> Expr {
     col("workload").str().extract(lit("^([^/]*)"), 1).alias("route")
 }
 
-fn leaders(cells: LazyFrame) -> LazyFrame {
+fn rank_leaders(cells: LazyFrame) -> LazyFrame {
     let number = |count: Expr| count.cast(DataType::UInt64);
     let count = |is: Expr| is.cast(DataType::UInt64).sum();
     cells
@@ -140,30 +140,30 @@ fn leaders(cells: LazyFrame) -> LazyFrame {
         .agg([
             number(col("workload_number").n_unique()).alias("workloads"),
             number(len()).alias("cells"),
-            count(rows::is(Status::is_answer)).alias("answers"),
+            count(rows::has_status(Status::is_answer)).alias("answers"),
             count(col("answer_gap").lt_eq(lit(0.0))).alias("optimal"),
             count(col("status").eq(lit(Status::Optimal.name()))).alias("proved"),
-            count(rows::is(Status::lacks_answer)).alias("unanswered"),
-            count(rows::is(Status::is_failure)).alias("failures"),
+            count(rows::has_status(Status::lacks_answer)).alias("unanswered"),
+            count(rows::has_status(Status::is_failure)).alias("failures"),
             col("scored_gap").drop_nulls().alias("scored_gaps"),
             col("scored_time").drop_nulls().alias("scored_times"),
         ])
         .sort(["planner_number"], SortMultipleOptions::default())
 }
 
-fn lines(cells: LazyFrame) -> Result<Leaders, StoreError> {
+fn read_leaders(cells: LazyFrame) -> Result<Leaders, StoreError> {
     let by = [col("workload_number")];
-    let common = small(common(cells.clone()))?;
+    let common = small(common_workloads(cells.clone()))?;
     let mut numbers = usize::read(&common, "workload_number")?;
     numbers.sort_unstable();
     let of_common = cells.clone().join(common.into_lazy(), by.clone(), by, JoinArgs::new(JoinType::Semi));
-    let mut common: Vec<Leader> = read(leaders(of_common))?;
+    let mut common: Vec<Leader> = read(rank_leaders(of_common))?;
     common.retain(|leader| leader.workloads == numbers.len());
-    Ok(Leaders { all: read(leaders(cells))?, common, common_workloads: numbers })
+    Ok(Leaders { all: read(rank_leaders(cells))?, common, common_workloads: numbers })
 }
 
 /// The indices of the common workloads.
-fn common(cells: LazyFrame) -> LazyFrame {
+fn common_workloads(cells: LazyFrame) -> LazyFrame {
     let ran = cells.group_by([col("planner_number"), col("workload_number")]).agg([]);
     let own = len().over([col("planner_number")]).expect("a column");
     let broad = ran

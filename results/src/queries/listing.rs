@@ -58,7 +58,7 @@ impl Tables {
     /// # Errors
     ///
     /// Errors of the store when its rows are read.
-    pub fn listing(&self, cells: &Cells) -> Result<Listing, StoreError> {
+    pub fn list_rows(&self, cells: &Cells) -> Result<Listing, StoreError> {
         let numbers = cells.frame.clone().lazy().select([col("cell"), col("number")]);
         let listing = self
             .rows
@@ -74,7 +74,7 @@ impl Tables {
     ///
     /// # Errors
     ///
-    /// Like [`Tables::listing`].
+    /// Like [`Tables::list_rows`].
     pub fn first_records(&self, cells: &[&str]) -> Result<Vec<Record>, StoreError> {
         if cells.is_empty() {
             return Ok(Vec::new());

@@ -11,7 +11,7 @@ pub mod scale;
 mod scores;
 mod summary;
 
-pub use crate::tables::{Answer, COLUMNS, Cell, ColumnDoc, STACK, Tables};
+pub use crate::tables::{COLUMNS, Cell, ColumnDoc, QueryAnswer, STACK, Tables};
 pub use cells::{CellRow, Cells};
 pub use gaps::{Gap, GroupGaps, PlannerGaps};
 pub use heights::{Height, HeightPairs};

@@ -9,7 +9,7 @@ use crate::StoreError;
 use crate::columns::{Field as _, table};
 use crate::files::frame::frame_of;
 use crate::rows::{Status, planner_label};
-use crate::show::format::{nanoseconds, real};
+use crate::show::format::{as_real, format_nanoseconds};
 use crate::tables::{Tables, read, refused, small};
 
 /// A planner with its parameters.
@@ -51,7 +51,7 @@ impl Tables {
     /// # Errors
     ///
     /// Errors of the store when its rows are read, as for all functions below.
-    pub fn statuses(&self) -> Result<Vec<(Variant, Status, u64)>, StoreError> {
+    pub fn status_counts(&self) -> Result<Vec<(Variant, Status, u64)>, StoreError> {
         let by = [col("planner"), col("parameters"), col("wall_limit_ns"), col("status")];
         let counts = self.rows.clone().group_by_stable(by).agg([len().cast(DataType::UInt64).alias("rows")]);
         let table = small(counts)?;
@@ -73,7 +73,7 @@ impl Tables {
             .group_by([col("planner")])
             .agg([col("limits").max().gt(lit(1_u32)).and(col("is_cut").any(true)).alias("is_bound")])
             .filter(col("is_bound"));
-        Ok(small(limits)?.text("planner")?.into_iter().collect())
+        Ok(small(limits)?.text_column("planner")?.into_iter().collect())
     }
 
     /// The variants with at least one plan that uses a hand-over.
@@ -83,7 +83,7 @@ impl Tables {
     }
 
     pub(super) fn planners(&self) -> Result<Planners, StoreError> {
-        let (counts, limit_bound) = (self.statuses()?, self.limit_bound()?);
+        let (counts, limit_bound) = (self.status_counts()?, self.limit_bound()?);
         let label = |variant: &Variant| label(variant, &limit_bound);
         let handing: BTreeSet<String> = self.in_place()?.iter().map(label).collect();
         let labels: BTreeSet<String> = counts.iter().map(|(variant, _, _)| label(variant)).collect();
@@ -96,12 +96,12 @@ impl Tables {
         }
         let planner = |label: &String| Planner { label: label.clone(), is_in_place: handing.contains(label) };
         let planners: Vec<Planner> = labels.iter().map(planner).collect();
-        let variants = numbered(&variants).map_err(refused)?;
+        let variants = number_variants(&variants).map_err(refused)?;
         Ok(Planners { planners, statuses, variants })
     }
 }
 
-fn numbered(variants: &BTreeMap<&Variant, usize>) -> PolarsResult<DataFrame> {
+fn number_variants(variants: &BTreeMap<&Variant, usize>) -> PolarsResult<DataFrame> {
     let mut frame = frame_of(variants.keys().copied())?;
     let mut columns = Vec::new();
     usize::write("planner_number", &variants.values().collect::<Vec<_>>(), &mut columns);
@@ -114,7 +114,8 @@ fn label(Variant { planner, parameters, wall_limit_ns }: &Variant, limit_bound: 
     if !limit_bound.contains(planner) {
         return label;
     }
-    let limit = wall_limit_ns
-        .map_or("no limit".to_owned(), |ns| nanoseconds(real(ns)).replace(".00", "").replace(".0 ", " "));
+    let limit = wall_limit_ns.map_or("no limit".to_owned(), |ns| {
+        format_nanoseconds(as_real(ns)).replace(".00", "").replace(".0 ", " ")
+    });
     format!("{label} @ {limit}")
 }

@@ -12,7 +12,7 @@ use polars::prelude::*;
 use crate::StoreError;
 use crate::columns::{Field as _, table};
 use crate::rows::{Lane, Record, Status, planner_label};
-use crate::statistics::{PowerFit, fit_power, real};
+use crate::statistics::{PowerFit, as_real, fit_power};
 use crate::tables::{Tables, refused, rows, small};
 
 /// Below this many buffers, the memory measured is mostly that of the process itself.
@@ -64,13 +64,13 @@ pub struct Curve {
     pub memory: Option<PowerFit>,
 }
 
-/// The curves of rows in memory, as in [`Tables::curves`].
+/// The curves of rows in memory, as in [`Tables::growth_curves`].
 ///
 /// # Errors
 ///
 /// Like [`Tables::of_records`].
-pub fn curves(records: &[Record]) -> Result<Vec<Curve>, StoreError> {
-    Tables::of_records(records)?.curves()
+pub fn growth_curves(records: &[Record]) -> Result<Vec<Curve>, StoreError> {
+    Tables::of_records(records)?.growth_curves()
 }
 
 impl Tables {
@@ -81,15 +81,15 @@ impl Tables {
     /// # Errors
     ///
     /// Errors of the store when its rows are read.
-    pub fn curves(&self) -> Result<Vec<Curve>, StoreError> {
-        let points = small(self.points().map_err(refused)?)?;
-        let labels = points.text("planner")?.into_iter().zip(points.text("parameters")?);
+    pub fn growth_curves(&self) -> Result<Vec<Curve>, StoreError> {
+        let points = small(self.growth_points().map_err(refused)?)?;
+        let labels = points.text_column("planner")?.into_iter().zip(points.text_column("parameters")?);
         let labels = labels.map(|(planner, parameters)| planner_label(&planner, &parameters));
-        Ok(assemble(labels.zip(ScalePoint::read(&points, "")?)))
+        Ok(assemble_curves(labels.zip(ScalePoint::read(&points, "")?)))
     }
 
-    fn points(&self) -> PolarsResult<LazyFrame> {
-        let rows = self.counted()?;
+    fn growth_points(&self) -> PolarsResult<LazyFrame> {
+        let rows = self.sized_rows()?;
         let of_point = |frame: LazyFrame, value: Expr| frame.group_by(POINT.map(col)).agg([value]);
         let samples = rows.clone().filter(col("lane").eq(lit(Lane::Timing.name())));
         let options = ExplodeOptions { empty_as_null: false, keep_nulls: false };
@@ -99,7 +99,7 @@ impl Tables {
         by_seed.push(col("seed"));
         let heights = rows.clone().group_by(by_seed).agg([col("height").cast(DataType::Float64).median()]);
         let heights = of_point(heights, col("height").median().alias("middle_height"));
-        let without = col("status").filter(rows::is(Status::is_answer).not()).first();
+        let without = col("status").filter(rows::has_status(Status::is_answer).not()).first();
         let points =
             rows.sort(["seed", "repetition"], SortMultipleOptions::default()).group_by(POINT.map(col)).agg([
                 col("buffers").first(),
@@ -114,7 +114,8 @@ impl Tables {
             points.join(other, POINT.map(col), POINT.map(col), JoinArgs::new(JoinType::Left))
         };
         // Figures of some seeds say nothing about seeds without an answer.
-        let answered = |value: Expr| when(rows::is(Status::is_answer)).then(value).otherwise(lit(NULL));
+        let answered =
+            |value: Expr| when(rows::has_status(Status::is_answer)).then(value).otherwise(lit(NULL));
         let over_load = col("middle_height") / col("load").cast(DataType::Float64);
         let over_load = when(col("load").gt(lit(0_u64))).then(over_load).otherwise(lit(NULL));
         let derived =
@@ -123,7 +124,7 @@ impl Tables {
     }
 
     /// The rows that count, of workloads whose key states their size.
-    fn counted(&self) -> PolarsResult<LazyFrame> {
+    fn sized_rows(&self) -> PolarsResult<LazyFrame> {
         let build = ["workload", "planner", "parameters", "limit", "seed"].map(col);
         let is_plain = col("parameters").eq(lit("")).or(col("parameters").eq(lit("null")));
         let sized = col("workload").str().contains(lit(r"(^|/)n\d+(/|$)"), true);
@@ -145,29 +146,29 @@ impl Tables {
 type PointsBySize = BTreeMap<(u64, String), ScalePoint>;
 
 /// Builds curves from points, each with the label of its planner.
-fn assemble(points: impl Iterator<Item = (String, ScalePoint)>) -> Vec<Curve> {
+fn assemble_curves(points: impl Iterator<Item = (String, ScalePoint)>) -> Vec<Curve> {
     let mut curves: BTreeMap<(String, String), PointsBySize> = BTreeMap::new();
     for (label, point) in points {
-        let Some(family) = family(&point.workload) else { continue };
+        let Some(family) = size_family(&point.workload) else { continue };
         let size = (point.buffers, point.workload.clone());
         curves.entry((family, label)).or_default().insert(size, point);
     }
     let curves = curves.into_iter().map(|((family, label), points)| {
         let points: Vec<ScalePoint> = points.into_values().collect();
-        Curve { family, label, time: fit_power(&times(&points)), memory: None, points }
+        Curve { family, label, time: fit_power(&times_by_size(&points)), memory: None, points }
     });
     let mut curves: Vec<Curve> = curves.collect();
-    let smallest = smallest(&curves);
+    let smallest = smallest_sizes(&curves);
     for curve in &mut curves {
         let least = smallest.get(&curve.family).copied();
-        curve.memory = least.and_then(|least| fit_power(&memory(&curve.points, least)));
+        curve.memory = least.and_then(|least| fit_power(&memory_by_size(&curve.points, least)));
     }
     curves.retain(|curve| curve.points.first().map(|p| p.buffers) != curve.points.last().map(|p| p.buffers));
     curves
 }
 
 /// The key without the segments for size and seed; `None` if it has no size.
-fn family(key: &str) -> Option<String> {
+fn size_family(key: &str) -> Option<String> {
     let is = |segment: &str, letter: char| {
         segment.strip_prefix(letter).is_some_and(|number| number.parse::<u64>().is_ok())
     };
@@ -179,13 +180,13 @@ fn family(key: &str) -> Option<String> {
 }
 
 /// The times to fit, by size.
-fn times(points: &[ScalePoint]) -> Vec<(f64, f64)> {
+fn times_by_size(points: &[ScalePoint]) -> Vec<(f64, f64)> {
     let whole = points.iter().filter(|point| !point.is_cut);
-    whole.filter_map(|point| Some((real(point.buffers), point.time_ns?))).collect()
+    whole.filter_map(|point| Some((as_real(point.buffers), point.time_ns?))).collect()
 }
 
 /// The smallest size of each family, and the least memory in bytes that any planner needed on it.
-fn smallest(curves: &[Curve]) -> BTreeMap<String, (u64, u64)> {
+fn smallest_sizes(curves: &[Curve]) -> BTreeMap<String, (u64, u64)> {
     let mut smallest: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for curve in curves {
         for point in curve.points.iter().filter(|point| point.status.is_answer()) {
@@ -199,11 +200,13 @@ fn smallest(curves: &[Curve]) -> BTreeMap<String, (u64, u64)> {
 }
 
 /// The memory to fit, by size: what larger instances need beyond the smallest one.
-fn memory(points: &[ScalePoint], (buffers, bytes): (u64, u64)) -> Vec<(f64, f64)> {
+fn memory_by_size(points: &[ScalePoint], (buffers, bytes): (u64, u64)) -> Vec<(f64, f64)> {
     let from = MEMORY_FROM.max(buffers + 1);
     let large = points.iter().filter(|point| point.buffers >= from && point.status.is_answer());
     large
-        .filter_map(|point| Some((real(point.buffers), real(point.peak_rss_bytes?.saturating_sub(bytes)))))
+        .filter_map(|point| {
+            Some((as_real(point.buffers), as_real(point.peak_rss_bytes?.saturating_sub(bytes))))
+        })
         .collect()
 }
 
@@ -213,11 +216,11 @@ mod tests {
 
     #[test]
     fn a_family_is_the_key_without_size_and_seed() {
-        let of = |key| family(key).unwrap_or_default();
+        let of = |key| size_family(key).unwrap_or_default();
         assert_eq!(of("synthetic/skip/kind=unet/n1000/s0"), "synthetic/skip/kind=unet");
         assert_eq!(of("synthetic/adversary/best-fit/n10/s12"), "synthetic/adversary/best-fit");
         for key in ["chainer/alexnet/train/b32", "minimalloc/a", "torch/n/s"] {
-            assert_eq!(family(key), None, "{key}");
+            assert_eq!(size_family(key), None, "{key}");
         }
     }
 }

@@ -6,7 +6,7 @@ use polars::prelude::*;
 
 use crate::StoreError;
 use crate::columns::{Field as _, table};
-use crate::files::frame::names;
+use crate::files::frame::column_names;
 use crate::rows::{Provenance, Status};
 use crate::tables::{Tables, collect, read, refused, rows, small};
 
@@ -45,7 +45,7 @@ impl Tables {
     /// Errors of the store when its rows are read, as for all functions below.
     pub fn suites(&self) -> Result<BTreeSet<String>, StoreError> {
         let suites = small(self.rows.clone().group_by([col("suite")]).agg([]))?;
-        Ok(suites.text("suite")?.into_iter().filter(|suite| !suite.is_empty()).collect())
+        Ok(suites.text_column("suite")?.into_iter().filter(|suite| !suite.is_empty()).collect())
     }
 
     /// The limits of the rows.
@@ -59,12 +59,12 @@ impl Tables {
     /// and the number of rows.
     pub fn machines(&self) -> Result<Vec<(Provenance, String, u64)>, StoreError> {
         let load = "machine_load_average_milli";
-        let fields = names::<Provenance>().into_iter().filter(|name| name != load);
+        let fields = column_names::<Provenance>().into_iter().filter(|name| name != load);
         let mut by: Vec<Expr> = fields.map(col).collect();
         by.push(col("mechanism"));
         let counts = [len().cast(DataType::UInt64).alias("rows"), col(load).max()];
         let table = small(self.rows.clone().group_by(by).agg(counts))?;
-        let machines = Provenance::read(&table, "")?.into_iter().zip(table.text("mechanism")?);
+        let machines = Provenance::read(&table, "")?.into_iter().zip(table.text_column("mechanism")?);
         Ok(machines.zip(table.u64("rows")?).map(|((machine, by), rows)| (machine, by, rows)).collect())
     }
 
@@ -72,7 +72,7 @@ impl Tables {
     /// status, reason and workload.
     pub fn failures(&self) -> Result<Vec<Failure>, StoreError> {
         let order = ["parameters", "seed", "wall_limit_ns", "cell", "repetition"];
-        let failed = self.rows.clone().filter(rows::is(Status::is_failure));
+        let failed = self.rows.clone().filter(rows::has_status(Status::is_failure));
         let failed = failed.sort(order, SortMultipleOptions::default());
         let by = [col("planner"), col("status"), col("reason"), col("workload")];
         let first = ["exit_code", "signal", "stderr_tail"].map(|name| col(name).first());
@@ -82,7 +82,7 @@ impl Tables {
     }
 
     /// A digest of all rows, independent of their order and files.
-    pub fn digest(&self) -> Result<String, StoreError> {
+    pub fn rows_digest(&self) -> Result<String, StoreError> {
         let keys = collect(self.rows.clone().select([col("cell"), col("repetition")]))?;
         let order = order_of(&keys).map_err(refused)?;
         let schema = self.rows.clone().collect_schema().map_err(refused)?;
@@ -107,7 +107,7 @@ impl Tables {
             }
             parts += &format!("{name} {}\n", planlab_dsa::Digest::of_bytes(&bytes));
         }
-        Ok(planlab_dsa::Digest::of_bytes(parts.as_bytes()).short())
+        Ok(planlab_dsa::Digest::of_bytes(parts.as_bytes()).short_text())
     }
 }
 

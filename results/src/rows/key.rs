@@ -62,7 +62,7 @@ impl WorkloadKey {
 
     /// The parts of the key, if it is that of a net.
     #[must_use]
-    pub fn net(&self) -> Option<NetParts<'_>> {
+    pub fn net_parts(&self) -> Option<NetParts<'_>> {
         let mut parts = self.0.splitn(5, '/');
         let (route, net, mode) = (parts.next()?, parts.next()?, parts.next()?);
         let batch = parts.next()?.strip_prefix('b')?.parse().ok()?;
@@ -71,7 +71,7 @@ impl WorkloadKey {
 
     /// The leading segments that all keys share; `None` without any.
     #[must_use]
-    pub fn shared(keys: &[Self]) -> Option<Self> {
+    pub fn shared_prefix(keys: &[Self]) -> Option<Self> {
         let (first, rest) = keys.split_first()?;
         let segments: Vec<&str> = first.split('/').collect();
         let common = |key: &Self| key.split('/').zip(&segments).take_while(|(a, b)| a == *b).count();
@@ -152,7 +152,7 @@ mod tests {
     fn keys_share_their_first_segments() {
         let of = |keys: &[&str]| {
             let keys: Vec<WorkloadKey> = keys.iter().map(|&key| key.into()).collect();
-            WorkloadKey::shared(&keys).map(String::from)
+            WorkloadKey::shared_prefix(&keys).map(String::from)
         };
         assert_eq!(of(&["a/b/c"]).as_deref(), Some("a/b/c"));
         assert_eq!(of(&["a/b/c", "a/b/d", "a/b"]).as_deref(), Some("a/b"));
@@ -163,8 +163,8 @@ mod tests {
     #[test]
     fn only_nets_have_a_batch() {
         for key in ["chainer/alexnet", "synthetic/uniform/n10/s1", "a/b/train/32", "a/train/b32"] {
-            assert_eq!(WorkloadKey::from(key).net(), None, "{key}");
+            assert_eq!(WorkloadKey::from(key).net_parts(), None, "{key}");
         }
-        assert_eq!(WorkloadKey::from("a/b/process/b2").net().map(|net| net.batch), Some(2));
+        assert_eq!(WorkloadKey::from("a/b/process/b2").net_parts().map(|net| net.batch), Some(2));
     }
 }

@@ -90,7 +90,7 @@ row_table! {
     }
 }
 
-row!(Record, SCHEMA, ["records", "journal.jsonl", "shards"], |row| row.status.worth());
+row!(Record, SCHEMA, ["records", "journal.jsonl", "shards"], |row| row.status.row_worth());
 
 impl Record {
     /// `(height - bound) / bound`, if there is a height.

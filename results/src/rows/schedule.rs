@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::row::{row, row_table};
 use crate::columns::numbers;
-use crate::show::format::real;
+use crate::show::format::as_real;
 
 /// The version of the row; raised when a column changes its meaning.
 pub const SCHEDULE_SCHEMA: u32 = 1;
@@ -143,7 +143,7 @@ row_table! {
 impl ScheduleRow {
     /// Whether the buffers fit with their offsets; `None` without a schedule, or without a plan for it.
     #[must_use]
-    pub fn fits(&self) -> Option<bool> {
+    pub fn fits_memory(&self) -> Option<bool> {
         Some(self.height? <= self.capacity)
     }
 
@@ -164,23 +164,25 @@ impl ScheduleRow {
     pub fn gap(&self) -> Option<f64> {
         let above = self.iteration_ns?.saturating_sub(self.bound_ns);
         // Both are rounded to nanoseconds.
-        let gap = if above > 1 { real(above) / real(self.bound_ns) } else { 0.0 };
+        let gap = if above > 1 { as_real(above) / as_real(self.bound_ns) } else { 0.0 };
         (self.bound_ns > 0).then_some(if gap > ROUNDING { gap } else { 0.0 })
     }
 
     /// The slowdown compared with an iteration without waiting: 1 - speed / highest speed.
     #[must_use]
-    pub fn loss(&self) -> Option<f64> {
-        let iteration = real(self.iteration_ns?);
-        (iteration > 0.0).then(|| 1.0 - real(self.compute_ns) / iteration)
+    pub fn speed_loss(&self) -> Option<f64> {
+        let iteration = as_real(self.iteration_ns?);
+        (iteration > 0.0).then(|| 1.0 - as_real(self.compute_ns) / iteration)
     }
 }
 
 fn per_second(batch: u64, ns: u64) -> f64 {
-    if ns == 0 { 0.0 } else { real(batch) * 1e9 / real(ns) }
+    if ns == 0 { 0.0 } else { as_real(batch) * 1e9 / as_real(ns) }
 }
 
 /// The relative difference of two times below which they count as equal.
 const ROUNDING: f64 = 1e-9;
 
-row!(ScheduleRow, SCHEDULE_SCHEMA, ["schedules", "schedules.jsonl", "schedules"], |row| row.status.worth());
+row!(ScheduleRow, SCHEDULE_SCHEMA, ["schedules", "schedules.jsonl", "schedules"], |row| row
+    .status
+    .row_worth());

@@ -68,7 +68,7 @@ impl Status {
     }
 
     /// How much a row counts beside another of its cell: an answer of another run never hides a false result.
-    pub(crate) const fn worth(self) -> u8 {
+    pub(crate) const fn row_worth(self) -> u8 {
         match self {
             status if status.is_lie() => 3,
             Self::Interrupted => 0,

@@ -5,7 +5,7 @@ const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
 /// A whole number as a real one, for display.
 #[must_use]
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
-pub const fn real(number: u64) -> f64 {
+pub const fn as_real(number: u64) -> f64 {
     number as f64
 }
 
@@ -18,12 +18,12 @@ pub const fn count_real(number: usize) -> f64 {
 
 /// Bytes with a binary unit: `9.70 MiB`.
 #[must_use]
-pub fn bytes(number: u64) -> String {
+pub fn format_bytes(number: u64) -> String {
     let unit = binary_unit(number);
     if unit == 0 {
         format!("{number} B")
     } else {
-        format!("{} {}", significant(scaled(number, unit)), UNITS[unit])
+        format!("{} {}", format_significant(scale_to_unit(number, unit)), UNITS[unit])
     }
 }
 
@@ -39,32 +39,32 @@ pub fn unit_name(unit: usize) -> &'static str {
     UNITS[unit.min(UNITS.len() - 1)]
 }
 
-fn scaled(number: u64, unit: usize) -> f64 {
-    real(number) / unit_size(unit)
+fn scale_to_unit(number: u64, unit: usize) -> f64 {
+    as_real(number) / unit_size(unit)
 }
 
 /// The number of bytes in the unit.
 #[must_use]
 pub fn unit_size(unit: usize) -> f64 {
-    real(1 << (10 * unit.min(6)))
+    as_real(1 << (10 * unit.min(6)))
 }
 
 /// Nanoseconds with a decimal unit: `12.3 ms`.
 #[must_use]
-pub fn nanoseconds(number: f64) -> String {
+pub fn format_nanoseconds(number: f64) -> String {
     let (size, unit) = match number.abs() {
         n if n < 1e3 => (1.0, "ns"),
         n if n < 1e6 => (1e3, "\u{b5}s"),
         n if n < 1e9 => (1e6, "ms"),
         _ => (1e9, "s"),
     };
-    format!("{} {unit}", significant(number / size))
+    format!("{} {unit}", format_significant(number / size))
 }
 
 /// Nanoseconds with three decimals: `12.345 ms`.
 #[must_use]
-pub fn seconds(nanoseconds: u64) -> String {
-    let value = real(nanoseconds);
+pub fn format_seconds(nanoseconds: u64) -> String {
+    let value = as_real(nanoseconds);
     match nanoseconds {
         0..1_000 => format!("{nanoseconds} ns"),
         1_000..1_000_000 => format!("{:.3} us", value / 1e3),
@@ -75,7 +75,7 @@ pub fn seconds(nanoseconds: u64) -> String {
 
 /// A share as a percentage: `1.23 %`; positive values too small to show are `< 0.01 %`.
 #[must_use]
-pub fn percent(share: f64) -> String {
+pub fn format_percent(share: f64) -> String {
     let value = share * 100.0;
     if value == 0.0 {
         "0 %".to_owned()
@@ -90,7 +90,7 @@ pub fn percent(share: f64) -> String {
 
 /// A whole number with thin spaces between groups: `1 234 567`.
 #[must_use]
-pub fn count(number: u64) -> String {
+pub fn format_count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (at, digit) in digits.chars().enumerate() {
@@ -104,19 +104,19 @@ pub fn count(number: u64) -> String {
 
 /// A whole number with its noun: `1 workload`, `2 workloads`.
 #[must_use]
-pub fn counted(number: u64, noun: &str) -> String {
-    format!("{} {noun}{}", count(number), if number == 1 { "" } else { "s" })
+pub fn format_counted(number: u64, noun: &str) -> String {
+    format!("{} {noun}{}", format_count(number), if number == 1 { "" } else { "s" })
 }
 
 /// Bytes with a binary unit, and exactly: `2.00 KiB (2 048 bytes)`.
 #[must_use]
 pub fn exact_bytes(number: u64) -> String {
-    format!("{} ({} bytes)", bytes(number), count(number))
+    format!("{} ({} bytes)", format_bytes(number), format_count(number))
 }
 
 /// A number with one decimal or more, and at most `decimals`.
 #[must_use]
-pub fn rounded(number: f64, decimals: usize) -> String {
+pub fn format_rounded(number: f64, decimals: usize) -> String {
     let text = format!("{number:.decimals$}");
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".to_owned() } else { text.to_owned() }
@@ -134,7 +134,7 @@ pub fn short_count(number: f64) -> String {
 }
 
 /// Three significant digits, for numbers from 0 to 1024.
-fn significant(number: f64) -> String {
+fn format_significant(number: f64) -> String {
     match number.abs() {
         n if n >= 99.95 => format!("{number:.0}"),
         n if n >= 9.995 => format!("{number:.1}"),
@@ -156,7 +156,7 @@ mod tests {
             (u64::MAX, "16.0 EiB"),
         ];
         for (number, text) in cases {
-            assert_eq!(bytes(number), text);
+            assert_eq!(format_bytes(number), text);
         }
     }
 
@@ -165,7 +165,7 @@ mod tests {
         for (number, text) in
             [(0.0, "0.00 ns"), (999.0, "999 ns"), (12_345.0, "12.3 \u{b5}s"), (2.5e9, "2.50 s")]
         {
-            assert_eq!(nanoseconds(number), text);
+            assert_eq!(format_nanoseconds(number), text);
         }
     }
 
@@ -174,10 +174,10 @@ mod tests {
         let cases =
             [(0.0, "0 %"), (0.000_01, "< 0.01 %"), (0.0123, "1.23 %"), (12.0, "1200 %"), (-0.5, "-50.00 %")];
         for (share, text) in cases {
-            assert_eq!(percent(share), text);
+            assert_eq!(format_percent(share), text);
         }
-        assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
-        assert_eq!(count(12), "12");
+        assert_eq!(format_count(1_234_567), "1\u{202f}234\u{202f}567");
+        assert_eq!(format_count(12), "12");
         assert_eq!(
             (short_count(1e3), short_count(1e5), short_count(1e6)),
             ("1000".into(), "100k".into(), "1M".into())

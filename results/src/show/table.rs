@@ -5,11 +5,11 @@ use comfy_table::{CellAlignment, Table as Grid};
 
 use planlab_dsa::printable_line;
 
-use super::format::{bytes, count, nanoseconds, percent, rounded};
+use super::format::{format_bytes, format_count, format_nanoseconds, format_percent, format_rounded};
 
 /// A value: formatted for people, but raw in CSV.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum CellValue {
     /// No value.
     Missing,
     /// A text.
@@ -30,7 +30,7 @@ pub enum Value {
     Number(f64),
 }
 
-impl Value {
+impl CellValue {
     /// A text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
@@ -74,10 +74,10 @@ impl Value {
         match self {
             Self::Missing => "\u{2013}".to_owned(),
             Self::Text(text) | Self::Link(text, _) => text.clone(),
-            Self::Count(number) => count(*number),
-            Self::Bytes(number) => bytes(*number),
-            Self::Nanoseconds(number) => nanoseconds(*number),
-            Self::Share(share) | Self::Heat(share, _) => percent(*share),
+            Self::Count(number) => format_count(*number),
+            Self::Bytes(number) => format_bytes(*number),
+            Self::Nanoseconds(number) => format_nanoseconds(*number),
+            Self::Share(share) | Self::Heat(share, _) => format_percent(*share),
             Self::Number(number) if *number > 0.0 && *number < 0.001 => "< 0.001".to_owned(),
             Self::Number(number) => format!("{number:.3}"),
         }
@@ -91,8 +91,8 @@ impl Value {
             Self::Text(text) | Self::Link(text, _) => text.clone(),
             Self::Count(number) | Self::Bytes(number) => number.to_string(),
             // The last digits of logarithms differ between machines, so these are not written.
-            Self::Nanoseconds(number) => rounded(*number, 1),
-            Self::Share(number) | Self::Heat(number, _) | Self::Number(number) => rounded(*number, 9),
+            Self::Nanoseconds(number) => format_rounded(*number, 1),
+            Self::Share(number) | Self::Heat(number, _) | Self::Number(number) => format_rounded(*number, 9),
         }
     }
 
@@ -112,7 +112,7 @@ macro_rules! columns {
     };
     (|$row:pat_param| {
         $(let $name:tt $(: $type:ty)? = $shared:expr;)*
-        [$(($key:expr, $title:expr, $value:expr)),* $(,)?]
+        [$(($key:expr, $title:expr, $value:expr $(,)?)),* $(,)?]
     }) => {
         (&[$(($key, $title)),*], |$row| {
             $(let $name $(: $type)? = $shared;)*
@@ -141,7 +141,7 @@ pub struct Table {
     /// Its columns.
     pub columns: Vec<Column>,
     /// The rows; each has one value per column.
-    pub rows: Vec<Vec<Value>>,
+    pub rows: Vec<Vec<CellValue>>,
     /// Whether the column titles are rotated, for many narrow columns.
     pub turned: bool,
 }
@@ -151,17 +151,17 @@ impl Table {
     #[must_use]
     pub fn new(titles: &[&str]) -> Self {
         let columns: Vec<(&str, &str)> = titles.iter().map(|title| (*title, *title)).collect();
-        Self::named("", "", &columns)
+        Self::for_page("", "", &columns)
     }
 
     /// An empty table that is only written to a file; its column names are `keys`, separated by blanks.
-    pub fn file(name: impl Into<String>, keys: &str) -> Self {
+    pub fn for_file(name: impl Into<String>, keys: &str) -> Self {
         let columns: Vec<(&str, &str)> = keys.split_whitespace().map(|key| (key, key)).collect();
-        Self::named(name, "", &columns)
+        Self::for_page(name, "", &columns)
     }
 
     /// An empty table for a page; each column has its key and its title.
-    pub fn named(name: impl Into<String>, caption: impl Into<String>, columns: &[(&str, &str)]) -> Self {
+    pub fn for_page(name: impl Into<String>, caption: impl Into<String>, columns: &[(&str, &str)]) -> Self {
         let columns =
             columns.iter().map(|(key, title)| Column { key: (*key).into(), title: (*title).into() });
         Self {
@@ -178,20 +178,20 @@ impl Table {
         name: impl Into<String>,
         caption: impl Into<String>,
         rows: impl IntoIterator<Item = R>,
-        (columns, values): (&[(&str, &str)], impl FnMut(R) -> Vec<Value>),
+        (columns, values): (&[(&str, &str)], impl FnMut(R) -> Vec<CellValue>),
     ) -> Self {
-        Self { rows: rows.into_iter().map(values).collect(), ..Self::named(name, caption, columns) }
+        Self { rows: rows.into_iter().map(values).collect(), ..Self::for_page(name, caption, columns) }
     }
 
     /// Adds a row with one value per column.
-    pub fn push(&mut self, row: Vec<Value>) {
+    pub fn push(&mut self, row: Vec<CellValue>) {
         debug_assert_eq!(row.len(), self.columns.len(), "a value for each column of {}", self.name);
         self.rows.push(row);
     }
 
     /// Adds a row of texts.
-    pub fn row(&mut self, cells: impl IntoIterator<Item = String>) {
-        self.push(cells.into_iter().map(Value::Text).collect());
+    pub fn push_texts(&mut self, cells: impl IntoIterator<Item = String>) {
+        self.push(cells.into_iter().map(CellValue::Text).collect());
     }
 
     /// The same without the columns that have a value in no row.
@@ -200,7 +200,7 @@ impl Table {
         if self.rows.is_empty() {
             return self;
         }
-        let is_empty = |value: &Value| matches!(value.shown().as_str(), "" | "-" | "n/a" | "\u{2013}");
+        let is_empty = |value: &CellValue| matches!(value.shown().as_str(), "" | "-" | "n/a" | "\u{2013}");
         let kept: Vec<bool> =
             (0..self.columns.len()).map(|at| !self.rows.iter().all(|row| is_empty(&row[at]))).collect();
         let mut keep = kept.iter();
@@ -222,7 +222,7 @@ impl Table {
     #[must_use]
     pub fn render(&self) -> String {
         let is_number = |text: &str| text.starts_with(|c: char| c.is_ascii_digit() || c == '-');
-        let mut grid = self.grid(NOTHING);
+        let mut grid = self.terminal_grid(NOTHING);
         for (at, column) in grid.column_iter_mut().enumerate() {
             column.set_padding((0, 2));
             let mut cells = self.rows.iter().map(|row| row[at].shown());
@@ -236,10 +236,10 @@ impl Table {
     /// The table in Markdown, with padded columns.
     #[must_use]
     pub fn to_markdown(&self) -> String {
-        format!("{}\n", self.grid(ASCII_MARKDOWN))
+        format!("{}\n", self.terminal_grid(ASCII_MARKDOWN))
     }
 
-    fn grid(&self, style: &str) -> Grid {
+    fn terminal_grid(&self, style: &str) -> Grid {
         let safe = |text: &str| match style {
             ASCII_MARKDOWN => {
                 printable_line(&text.replace('|', "\\|").replace(['\n', '\r'], " ")).into_owned()
@@ -262,7 +262,7 @@ impl Table {
     pub fn to_csv(&self) -> String {
         let mut writer = csv::Writer::from_writer(Vec::new());
         let keys = self.columns.iter().map(|column| column.key.clone()).collect();
-        let rows = self.rows.iter().map(|row| row.iter().map(Value::raw).collect());
+        let rows = self.rows.iter().map(|row| row.iter().map(CellValue::raw).collect());
         for record in std::iter::once(keys).chain(rows) {
             let record: Vec<String> = record;
             writer.write_record(record).expect("a value for each column");
@@ -276,12 +276,12 @@ impl Table {
     pub fn to_latex(&self) -> String {
         let format: String =
             (0..self.columns.len()).map(|at| if self.is_number(at) { 'r' } else { 'l' }).collect();
-        let titles: Vec<String> = self.columns.iter().map(|column| latex(&column.title)).collect();
+        let titles: Vec<String> = self.columns.iter().map(|column| escape_latex(&column.title)).collect();
         let caption = printable_line(&one_line(&self.caption)).into_owned();
         let mut text = if caption.is_empty() { String::new() } else { format!("% {caption}\n") };
         text += &format!("\\begin{{tabular}}{{{format}}}\n\\hline\n{}\\hline\n", latex_row(&titles));
         for row in &self.rows {
-            let values: Vec<String> = row.iter().map(|value| latex(&value.shown())).collect();
+            let values: Vec<String> = row.iter().map(|value| escape_latex(&value.shown())).collect();
             text += &latex_row(&values);
         }
         text + "\\hline\n\\end{tabular}\n"
@@ -300,7 +300,7 @@ fn latex_row(cells: &[String]) -> String {
 }
 
 /// A text whose letters stand for themselves.
-fn latex(text: &str) -> String {
+fn escape_latex(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     let mut before = ' ';
     for letter in printable_line(&one_line(text)).chars() {
@@ -336,16 +336,16 @@ mod tests {
     use super::*;
 
     fn sample() -> Table {
-        let mut table = Table::named(
+        let mut table = Table::for_page(
             "sample",
             "A sample, of 50 %.",
             &[("name", "Name"), ("height_bytes", "Height"), ("gap", "Gap")],
         );
-        table.push(vec![Value::text("a,\"b\" <i>"), Value::Bytes(2048), Value::Share(0.0125)]);
+        table.push(vec![CellValue::text("a,\"b\" <i>"), CellValue::Bytes(2048), CellValue::Share(0.0125)]);
         table.push(vec![
-            Value::Link("x_1".to_owned(), "w/x.html".to_owned()),
-            Value::Missing,
-            Value::Heat(1.0, "r".to_owned()),
+            CellValue::Link("x_1".to_owned(), "w/x.html".to_owned()),
+            CellValue::Missing,
+            CellValue::Heat(1.0, "r".to_owned()),
         ]);
         table
     }
@@ -354,12 +354,12 @@ mod tests {
     fn columns_without_a_value_are_left_out() {
         let mut table = Table::new(&["a", "b", "c", "d"]);
         assert_eq!(table.clone().without_empty_columns().columns.len(), 4, "no rows say nothing");
-        table.row(["1", "-", "", "x"].map(str::to_owned));
-        table.row(["2", "n/a", "3", "-"].map(str::to_owned));
+        table.push_texts(["1", "-", "", "x"].map(str::to_owned));
+        table.push_texts(["2", "n/a", "3", "-"].map(str::to_owned));
         let titles = |table: &Table| table.columns.iter().map(|c| c.title.clone()).collect::<String>();
         let shown = table.without_empty_columns();
         assert_eq!(titles(&shown), "acd");
-        let row: Vec<String> = shown.rows[1].iter().map(Value::shown).collect();
+        let row: Vec<String> = shown.rows[1].iter().map(CellValue::shown).collect();
         assert_eq!(row, ["2", "3", "-"]);
     }
 
@@ -410,7 +410,7 @@ mod tests {
             "a\u{202e}b\u{ffff}",
         ];
         let mut table = Table::new(&["[key]", "50 %"]);
-        nasty.iter().for_each(|text| table.row([(*text).to_owned(), "x".to_owned()]));
+        nasty.iter().for_each(|text| table.push_texts([(*text).to_owned(), "x".to_owned()]));
         let text = table.to_latex();
         // Characters that LaTeX reads, without those behind a backslash.
         let mut bare = String::new();
@@ -443,8 +443,8 @@ mod tests {
     #[test]
     fn numbers_stand_to_the_right_on_a_terminal() {
         let mut table = Table::new(&["planner", "height", "status"]);
-        table.row(["bump", "12345", "feasible"].map(str::to_owned));
-        table.row(["best-fit", "7", ""].map(str::to_owned));
+        table.push_texts(["bump", "12345", "feasible"].map(str::to_owned));
+        table.push_texts(["best-fit", "7", ""].map(str::to_owned));
         assert_eq!(
             table.render(),
             "planner   height  status\nbump       12345  feasible\nbest-fit       7\n"
@@ -455,8 +455,8 @@ mod tests {
     fn markdown_is_padded_and_bars_are_escaped() {
         let mut table = Table::new(&["k", "value"]);
         assert_eq!(table.to_markdown(), "| k | value |\n|---|-------|\n");
-        table.row(["a", "12"].map(str::to_owned));
-        table.row(["bcd", "x|y"].map(str::to_owned));
+        table.push_texts(["a", "12"].map(str::to_owned));
+        table.push_texts(["bcd", "x|y"].map(str::to_owned));
         assert_eq!(
             table.to_markdown(),
             "| k   | value |\n|-----|-------|\n| a   | 12    |\n| bcd | x\\|y  |\n"

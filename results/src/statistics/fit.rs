@@ -22,7 +22,7 @@ pub struct PowerFit {
 impl PowerFit {
     /// The value of the fit at a size.
     #[must_use]
-    pub fn at(&self, size: f64) -> f64 {
+    pub fn value_at(&self, size: f64) -> f64 {
         self.factor * size.powf(self.exponent)
     }
 }
@@ -66,7 +66,7 @@ mod tests {
         let fit = fit_power(&points).expect("three sizes");
         assert!((fit.exponent - 1.5).abs() < 1e-9 && (fit.factor - 3.0).abs() < 1e-9, "{fit:?}");
         assert!(fit.r_squared > 0.999_999 && fit.points == 3);
-        assert!((fit.at(100.0) - 3000.0).abs() < 1e-6);
+        assert!((fit.value_at(100.0) - 3000.0).abs() < 1e-6);
     }
 
     #[test]

@@ -10,10 +10,11 @@ mod summary;
 
 pub use binomial::binomial_tail;
 pub use fit::{PowerFit, fit_power};
-pub use paired::{holm, wilcoxon};
+pub use paired::{holm_adjustment, wilcoxon_probability};
 pub use student::student_quantile;
 pub use summary::{
-    Interval, ShiftedMean, bootstrap, bootstrap_ratio, median, median_interval, shifted_geometric_mean,
+    Interval, ShiftedMean, bootstrap_interval, bootstrap_ratio, median, median_interval,
+    shifted_geometric_mean,
 };
 
-pub(crate) use crate::show::format::{count_real as count, real};
+pub(crate) use crate::show::format::{as_real, count_real as count};

@@ -17,7 +17,7 @@ const EXACT: usize = 50;
 /// their ranks. Exact up to 50 pairs, ties included; beyond that, the normal distribution with corrections for ties and
 /// continuity.
 #[must_use]
-pub fn wilcoxon(differences: &[f64]) -> f64 {
+pub fn wilcoxon_probability(differences: &[f64]) -> f64 {
     let mut sorted: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0).collect();
     sorted.sort_unstable_by(|a, b| a.abs().total_cmp(&b.abs()));
     let doubled = doubled_ranks(&sorted);
@@ -25,7 +25,11 @@ pub fn wilcoxon(differences: &[f64]) -> f64 {
         doubled.iter().zip(&sorted).filter(|(_, d)| keep(**d)).map(|(rank, _)| *rank).sum()
     };
     let least = sum(|d| d > 0.0).min(sum(|d| d < 0.0));
-    if sorted.len() <= EXACT { exact(&doubled, least) } else { normal(&doubled, least) }
+    if sorted.len() <= EXACT {
+        exact_probability(&doubled, least)
+    } else {
+        normal_probability(&doubled, least)
+    }
 }
 
 /// Twice the rank of each value of a list sorted by size: whole numbers, ties included.
@@ -40,7 +44,7 @@ fn doubled_ranks(sorted: &[f64]) -> Vec<usize> {
 }
 
 /// The share of all choices of signs for which the smaller sum is at most `least`.
-fn exact(doubled: &[usize], least: usize) -> f64 {
+fn exact_probability(doubled: &[usize], least: usize) -> f64 {
     let total: usize = doubled.iter().sum();
     let mut share = vec![0.0; total + 1];
     share[0] = 1.0;
@@ -54,16 +58,16 @@ fn exact(doubled: &[usize], least: usize) -> f64 {
     (2.0 * tail).min(1.0)
 }
 
-fn normal(doubled: &[usize], least: usize) -> f64 {
+fn normal_probability(doubled: &[usize], least: usize) -> f64 {
     let mean = count(doubled.iter().sum::<usize>()) / 4.0;
     // The variance of a sum of independent signs: a quarter of the squared ranks, which already include ties.
     let variance = doubled.iter().map(|&rank| (count(rank) / 2.0).powi(2)).sum::<f64>() / 4.0;
     let z = (mean - count(least) / 2.0 - 0.5).max(0.0) / variance.sqrt();
-    erfc(z / std::f64::consts::SQRT_2).min(1.0)
+    complementary_error(z / std::f64::consts::SQRT_2).min(1.0)
 }
 
 /// The complementary error function for `x >= 0`: a series below 2, a continued fraction above.
-fn erfc(x: f64) -> f64 {
+fn complementary_error(x: f64) -> f64 {
     if x < 2.0 {
         let (mut term, mut sum) = (x, x);
         for n in 1..60 {
@@ -79,7 +83,7 @@ fn erfc(x: f64) -> f64 {
 
 /// Holm's adjusted probabilities, in the given order: reject those below the level of the whole family.
 #[must_use]
-pub fn holm(probabilities: &[f64]) -> Vec<f64> {
+pub fn holm_adjustment(probabilities: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..probabilities.len()).collect();
     order.sort_by(|&a, &b| probabilities[a].total_cmp(&probabilities[b]));
     let mut adjusted = vec![0.0; probabilities.len()];
@@ -100,30 +104,30 @@ mod tests {
         // All of n positive: 2 of 2^n choices of signs are as extreme.
         for (n, expected) in [(1, 1.0), (5, 0.0625), (6, 0.031_25)] {
             let differences: Vec<f64> = (1..=n).map(f64::from).collect();
-            let p = wilcoxon(&differences);
+            let p = wilcoxon_probability(&differences);
             assert!((p - expected).abs() < 1e-12, "{n}: {p}");
         }
         // Ranks 1 and 2 negative: sums up to 3 are {}, {1}, {2}, {3}, {1,2}: 2 * 5 / 2^5.
-        let p = wilcoxon(&[-1.0, -2.0, 3.0, 4.0, 5.0]);
+        let p = wilcoxon_probability(&[-1.0, -2.0, 3.0, 4.0, 5.0]);
         assert!((p - 0.3125).abs() < 1e-12, "{p}");
     }
 
     #[test]
     fn ties_share_their_rank_and_zeros_are_left_out() {
-        let p = wilcoxon(&[0.0, 1.0, -1.0, 2.0]);
+        let p = wilcoxon_probability(&[0.0, 1.0, -1.0, 2.0]);
         // Sums of {1.5, 1.5, 3} up to 1.5: {}, two of {1.5}: 2 * 3 / 8.
         assert!((p - 0.75).abs() < 1e-12, "{p}");
-        assert_eq!(wilcoxon(&[0.0, 0.0]), 1.0);
+        assert_eq!(wilcoxon_probability(&[0.0, 0.0]), 1.0);
     }
 
     #[test]
     fn large_samples_agree_with_the_exact_distribution() {
         let differences: Vec<f64> =
             (1..=50).map(|i| if i % 3 == 0 { -f64::from(i) } else { f64::from(i) }).collect();
-        let exact_p = wilcoxon(&differences);
+        let exact_p = wilcoxon_probability(&differences);
         let ranks: Vec<usize> = (1..=50).map(|rank| 2 * rank).collect();
         let negative: usize = (1..=50).filter(|i| i % 3 == 0).map(|i| 2 * i).sum();
-        let normal_p = normal(&ranks, negative);
+        let normal_p = normal_probability(&ranks, negative);
         assert!((exact_p - normal_p).abs() < 2e-3, "{exact_p} {normal_p}");
     }
 
@@ -137,15 +141,15 @@ mod tests {
             (3.0, 2.209_05e-5),
         ];
         for (x, expected) in known {
-            assert!((erfc(x) - expected).abs() < 1e-8, "{x}: {}", erfc(x));
+            assert!((complementary_error(x) - expected).abs() < 1e-8, "{x}: {}", complementary_error(x));
         }
     }
 
     #[test]
     fn holm_by_hand() {
-        let adjusted = holm(&[0.01, 0.04, 0.03, 0.005]);
+        let adjusted = holm_adjustment(&[0.01, 0.04, 0.03, 0.005]);
         let expected = [0.03, 0.06, 0.06, 0.02];
         assert!(adjusted.iter().zip(expected).all(|(a, e)| (a - e).abs() < 1e-12), "{adjusted:?}");
-        assert_eq!(holm(&[0.9, 0.8]), [1.0, 1.0]);
+        assert_eq!(holm_adjustment(&[0.9, 0.8]), [1.0, 1.0]);
     }
 }

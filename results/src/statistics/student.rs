@@ -23,7 +23,7 @@ const MOST: usize = 400;
 pub fn student_quantile(tail: f64, freedom: usize) -> f64 {
     let freedom = freedom.clamp(1, MOST);
     let tail = tail.clamp(1e-12, 0.5);
-    let exceeds = |t: f64| (1.0 - within(t, freedom)) / 2.0 > tail;
+    let exceeds = |t: f64| (1.0 - share_within(t, freedom)) / 2.0 > tail;
     let mut high = 1.0;
     while exceeds(high) {
         high *= 2.0;
@@ -41,7 +41,7 @@ pub fn student_quantile(tail: f64, freedom: usize) -> f64 {
 }
 
 /// The share of the distribution within `t` of 0: a series in the angle whose tangent is `t / sqrt(freedom)`.
-fn within(t: f64, freedom: usize) -> f64 {
+fn share_within(t: f64, freedom: usize) -> f64 {
     let angle = (t / count(freedom).sqrt()).atan();
     let (sin, cos) = angle.sin_cos();
     let is_odd = freedom % 2 == 1;

@@ -98,7 +98,7 @@ pub fn median_interval(values: &[f64], level: f64) -> Option<Interval> {
 ///
 /// `level` is the confidence, such as 0.95.
 #[must_use]
-pub fn bootstrap(
+pub fn bootstrap_interval(
     values: &[f64],
     statistic: impl Fn(&[f64]) -> f64,
     level: f64,
@@ -111,7 +111,7 @@ pub fn bootstrap(
     let mut random = SplitMix(seed);
     let mut sample = vec![0.0; values.len()];
     let results = (0..resamples).map(|_| {
-        sample.fill_with(|| values[random.below(values.len())]);
+        sample.fill_with(|| values[random.next_below(values.len())]);
         statistic(&sample)
     });
     Some(middle_part(results.collect(), level))
@@ -139,8 +139,8 @@ pub fn bootstrap_ratio(
         // Groups may be empty: then draw again.
         while sample.is_empty() {
             for _ in side {
-                let group = &side[random.below(side.len())];
-                sample.extend(group.iter().map(|_| group[random.below(group.len())]));
+                let group = &side[random.next_below(side.len())];
+                sample.extend(group.iter().map(|_| group[random.next_below(group.len())]));
             }
         }
         median_of(&mut sample).unwrap_or_default()
@@ -182,7 +182,7 @@ impl SplitMix {
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "the product's high half is below the limit")]
-    fn below(&mut self, limit: usize) -> usize {
+    fn next_below(&mut self, limit: usize) -> usize {
         ((u128::from(self.next()) * limit as u128) >> 64) as usize
     }
 }
@@ -237,13 +237,16 @@ mod tests {
     fn a_bootstrap_interval_holds_the_mean_and_repeats() {
         let values: Vec<f64> = (0..100).map(f64::from).collect();
         let mean = |sample: &[f64]| sample.iter().sum::<f64>() / count(sample.len());
-        let interval = bootstrap(&values, mean, 0.95, 2000, 7).expect("values");
+        let interval = bootstrap_interval(&values, mean, 0.95, 2000, 7).expect("values");
         // The standard error of the mean is 2.89; 1.96 of them on either side of 49.5.
         assert!((interval.low - 43.8).abs() < 0.6, "{interval:?}");
         assert!((interval.high - 55.2).abs() < 0.6, "{interval:?}");
-        assert_eq!(bootstrap(&values, mean, 0.95, 2000, 7), Some(interval));
-        assert_eq!(bootstrap(&[3.0, 3.0], mean, 0.95, 10, 1), Some(Interval { low: 3.0, high: 3.0 }));
-        assert_eq!(bootstrap(&[], mean, 0.95, 10, 1), None);
+        assert_eq!(bootstrap_interval(&values, mean, 0.95, 2000, 7), Some(interval));
+        assert_eq!(
+            bootstrap_interval(&[3.0, 3.0], mean, 0.95, 10, 1),
+            Some(Interval { low: 3.0, high: 3.0 })
+        );
+        assert_eq!(bootstrap_interval(&[], mean, 0.95, 10, 1), None);
     }
 
     #[test]

@@ -77,7 +77,7 @@ pub(crate) fn put_as(dir: &Path, document: Document, digest: &str, text: &str) -
 /// [`StoreError::Io`] if it is missing, [`StoreError::BadFile`] if it is not text, or differs from what was stored.
 pub fn load_document(dir: impl AsRef<Path>, document: Document, digest: &str) -> Result<String, StoreError> {
     let path = document.path(dir.as_ref(), digest);
-    let text = std::fs::read(&path).map_err(StoreError::io("read", &path))?;
+    let text = std::fs::read(&path).map_err(StoreError::from_io("read", &path))?;
     if document != Document::Timeline && Digest::of_bytes(&text).to_string() != digest {
         let reason = "it is damaged: its content has another digest than its name says";
         return Err(StoreError::bad_file(&path, &reason));

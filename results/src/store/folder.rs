@@ -17,13 +17,13 @@ use crate::rows::{Row as _, each_kind};
 #[must_use]
 pub fn keeps_plans(dir: impl AsRef<Path>) -> bool {
     let dir = dir.as_ref();
-    [manifest::path(dir), dir.join("instances"), dir.join("plans")].iter().any(|path| path.exists())
+    [manifest::manifest_path(dir), dir.join("instances"), dir.join("plans")].iter().any(|path| path.exists())
 }
 
 /// Refuses a folder that has contents but no results: it serves another purpose.
 pub(crate) fn refuse_foreign(dir: &Path) -> Result<(), StoreError> {
     // In this order: another writer that begins a store meanwhile first creates a file that identifies it.
-    match first_foreign(dir, &BTreeSet::new()).map_err(StoreError::io("read", dir))? {
+    match first_foreign(dir, &BTreeSet::new()).map_err(StoreError::from_io("read", dir))? {
         Some(file) if !is_store(dir) => Err(StoreError::NotAStore { path: dir.to_path_buf(), file }),
         _ => Ok(()),
     }
@@ -31,7 +31,7 @@ pub(crate) fn refuse_foreign(dir: &Path) -> Result<(), StoreError> {
 
 /// Refuses a folder that does not exist or has no results.
 pub(crate) fn require_store(dir: &Path) -> Result<(), StoreError> {
-    std::fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
+    std::fs::read_dir(dir).map_err(StoreError::from_io("read", dir))?;
     if is_store(dir) { Ok(()) } else { Err(StoreError::NoResults { path: dir.to_path_buf() }) }
 }
 
@@ -55,7 +55,7 @@ pub(crate) fn lock(path: &Path) -> Result<File, StoreError> {
         .create(true)
         .truncate(false)
         .open(path)
-        .map_err(StoreError::io("open for writing", path))?;
+        .map_err(StoreError::from_io("open for writing", path))?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
@@ -64,9 +64,9 @@ pub(crate) fn lock(path: &Path) -> Result<File, StoreError> {
             let _ = file.read_to_string(&mut holder);
             return Err(StoreError::Locked { path: path.to_path_buf(), holder: holder.trim().to_owned() });
         }
-        Err(TryLockError::Error(error)) => return Err(StoreError::io("lock", path)(error)),
+        Err(TryLockError::Error(error)) => return Err(StoreError::from_io("lock", path)(error)),
     }
-    name_holder(&mut file).map_err(StoreError::io("write", path))?;
+    name_holder(&mut file).map_err(StoreError::from_io("write", path))?;
     Ok(file)
 }
 

@@ -60,12 +60,12 @@ pub(crate) fn put_plan(dir: &Path, plan: &Plan) -> Result<Digest, StoreError> {
 /// [`StoreError::Io`] if the store has no such instance, [`StoreError::BadFile`] if its file is damaged.
 pub fn load_instance(dir: impl AsRef<Path>, digest: Digest) -> Result<(Instance, Labels), StoreError> {
     let path = instance_path(dir.as_ref(), digest);
-    let bytes = std::fs::read(&path).map_err(StoreError::io("read", &path))?;
-    let table = Table::decode(&path, bytes, INSTANCE)?;
+    let bytes = std::fs::read(&path).map_err(StoreError::from_io("read", &path))?;
+    let table = Table::decode_parquet(&path, bytes, INSTANCE)?;
     let instance = decode_instance(&table)?;
     let found = instance.digest();
     if found != digest {
-        return Err(StoreError::bad_file(&path, &unlike(found, digest)));
+        return Err(StoreError::bad_file(&path, &digest_mismatch(found, digest)));
     }
     Ok((instance, decode_labels(&table)?))
 }
@@ -77,17 +77,17 @@ pub fn load_instance(dir: impl AsRef<Path>, digest: Digest) -> Result<(Instance,
 /// [`StoreError::Io`] if the store has no such plan, [`StoreError::BadFile`] if its file is damaged.
 pub fn load_plan(dir: impl AsRef<Path>, digest: Digest) -> Result<Plan, StoreError> {
     let path = plan_path(dir.as_ref(), digest);
-    let bytes = std::fs::read(&path).map_err(StoreError::io("read", &path))?;
-    let plan = decode_plan(&Table::decode(&path, bytes, PLAN)?)?;
+    let bytes = std::fs::read(&path).map_err(StoreError::from_io("read", &path))?;
+    let plan = decode_plan(&Table::decode_parquet(&path, bytes, PLAN)?)?;
     let found = Digest::of_plan(&plan);
     if found != digest {
-        return Err(StoreError::bad_file(&path, &unlike(found, digest)));
+        return Err(StoreError::bad_file(&path, &digest_mismatch(found, digest)));
     }
     Ok(plan)
 }
 
 /// Why a file whose content has another digest than its name is no file of the store.
-fn unlike(found: Digest, named: Digest) -> String {
+fn digest_mismatch(found: Digest, named: Digest) -> String {
     format!("its content has digest {found}, its name says {named}")
 }
 
@@ -98,11 +98,12 @@ fn encode_instance(instance: &Instance, labels: &Labels) -> PolarsResult<Vec<u8>
     columns.extend(label_columns(&labels.buffers));
     let mut frame = DataFrame::new(instance.len(), columns)?;
     let arenas: Vec<_> = instance.arenas().iter().map(|a| (&a.name, a.capacity)).collect();
-    let extra = vec![(ARENAS.to_owned(), json(&arenas)?), (METADATA.to_owned(), json(&labels.metadata)?)];
+    let extra =
+        vec![(ARENAS.to_owned(), json_text(&arenas)?), (METADATA.to_owned(), json_text(&labels.metadata)?)];
     columns::encode(INSTANCE, extra, &mut frame)
 }
 
-fn json(value: &impl serde::Serialize) -> PolarsResult<String> {
+fn json_text(value: &impl serde::Serialize) -> PolarsResult<String> {
     serde_json::to_string(value).map_err(|error| polars_err!(ComputeError: "{error}"))
 }
 
@@ -149,9 +150,9 @@ fn pair_columns(instance: &Instance) -> Vec<Column> {
         }
         columns.push(lists_of::<UInt64Type>("may_overwrite", inputs.iter().map(Vec::as_slice)));
     }
-    if !instance.apart().is_empty() {
+    if !instance.keep_apart_pairs().is_empty() {
         let (mut seconds, mut ranks) = (vec![Vec::new(); instance.len()], vec![Vec::new(); instance.len()]);
-        for (pair, rank) in instance.apart().iter().zip(0_u64..) {
+        for (pair, rank) in instance.keep_apart_pairs().iter().zip(0_u64..) {
             seconds[pair.first.index()].push(u64::from(pair.second.get()));
             ranks[pair.first.index()].push(rank);
         }
@@ -184,26 +185,26 @@ fn label_columns(labels: &[Label]) -> Vec<Column> {
 
 fn decode_instance(table: &Table) -> Result<Instance, StoreError> {
     let arenas: Vec<(String, Option<Bytes>)> =
-        serde_json::from_str(table.metadata(ARENAS)?).map_err(|error| table.bad(&error))?;
+        serde_json::from_str(table.metadata_value(ARENAS)?).map_err(|error| table.bad_file(&error))?;
     Instance::builder()
         .buffers(decode_buffers(table)?)
         .in_place(decode_in_place(table)?)
         .arenas(arenas.into_iter().map(|(name, capacity)| Arena { name, capacity }))
         .apart(decode_apart(table)?)
         .build()
-        .map_err(|error| table.bad(&error))
+        .map_err(|error| table.bad_file(&error))
 }
 
 fn decode_buffers(table: &Table) -> Result<Vec<Buffer>, StoreError> {
     let (sizes, aligns) = (table.u64("size")?, table.u64("alignment")?);
     let (lower, upper, arenas) = (table.u32("lower")?, table.u32("upper")?, table.u32("arena")?);
-    let pins = optional(table, "pin")?;
+    let pins = optional_column(table, "pin")?;
     let mut pauses = decode_pauses(table)?;
     let mut buffers = Vec::with_capacity(sizes.len());
     for row in 0..sizes.len() {
-        let live = LiveRange::new(lower[row], upper[row]).map_err(|error| table.bad(&error))?;
-        let align = Alignment::new(aligns[row]).ok_or_else(|| table.bad(&"an alignment is 0"))?;
-        let arena = u16::try_from(arenas[row]).map_err(|error| table.bad(&error))?;
+        let live = LiveRange::new(lower[row], upper[row]).map_err(|error| table.bad_file(&error))?;
+        let align = Alignment::new(aligns[row]).ok_or_else(|| table.bad_file(&"an alignment is 0"))?;
+        let arena = u16::try_from(arenas[row]).map_err(|error| table.bad_file(&error))?;
         let mut buffer =
             Buffer::new(Bytes::new(sizes[row]), live).with_align(align).in_arena(ArenaId::new(arena));
         buffer.pin = pins[row].map(Offset::new);
@@ -216,34 +217,36 @@ fn decode_buffers(table: &Table) -> Result<Vec<Buffer>, StoreError> {
 }
 
 /// A column that may be absent.
-fn optional(table: &Table, name: &str) -> Result<Vec<Option<u64>>, StoreError> {
-    if table.has(name) { table.opt_u64(name) } else { Ok(vec![None; table.height()]) }
+fn optional_column(table: &Table, name: &str) -> Result<Vec<Option<u64>>, StoreError> {
+    if table.has_column(name) { table.opt_u64(name) } else { Ok(vec![None; table.height()]) }
 }
 
 /// The pauses of each buffer; an empty list if no buffer has any.
 fn decode_pauses(table: &Table) -> Result<Vec<Vec<Pause>>, StoreError> {
-    if !table.has("pause_lower") {
+    if !table.has_column("pause_lower") {
         return Ok(Vec::new());
     }
     let (lower, upper) = (table.lists_u64("pause_lower")?, table.lists_u64("pause_upper")?);
-    let (from, to) = (table.lists("pause_window_lower")?, table.lists("pause_window_upper")?);
+    let (from, to) = (table.list_column("pause_window_lower")?, table.list_column("pause_window_upper")?);
     let columns = lower.iter().zip(&upper).zip(from.iter().zip(&to));
     let rows = columns.map(|((lower, upper), (from, to))| {
         let pauses = lower.iter().zip(upper).zip(from.iter().zip(to));
-        pauses.map(|((&lower, &upper), (&from, &to))| pause(table, (lower, upper), from.zip(to))).collect()
+        pauses
+            .map(|((&lower, &upper), (&from, &to))| build_pause(table, (lower, upper), from.zip(to)))
+            .collect()
     });
     rows.collect()
 }
 
-fn pause(table: &Table, steps: (u64, u64), window: Option<(u64, u64)>) -> Result<Pause, StoreError> {
-    let small = |step: u64| u32::try_from(step).map_err(|error| table.bad(&error));
-    let steps = LiveRange::new(small(steps.0)?, small(steps.1)?).map_err(|error| table.bad(&error))?;
+fn build_pause(table: &Table, steps: (u64, u64), window: Option<(u64, u64)>) -> Result<Pause, StoreError> {
+    let small = |step: u64| u32::try_from(step).map_err(|error| table.bad_file(&error));
+    let steps = LiveRange::new(small(steps.0)?, small(steps.1)?).map_err(|error| table.bad_file(&error))?;
     Ok(Pause { steps, window: window.map(|(from, to)| Bytes::new(from)..Bytes::new(to)) })
 }
 
 fn decode_in_place(table: &Table) -> Result<Vec<InPlace>, StoreError> {
     let mut pairs = Vec::new();
-    if table.has("may_overwrite") {
+    if table.has_column("may_overwrite") {
         for (output, inputs) in table.lists_u64("may_overwrite")?.into_iter().enumerate() {
             for input in inputs {
                 let (input, output) = (buffer_id(table, input)?, BufferId::from_index(output));
@@ -256,7 +259,7 @@ fn decode_in_place(table: &Table) -> Result<Vec<InPlace>, StoreError> {
 
 fn decode_apart(table: &Table) -> Result<Vec<KeepApart>, StoreError> {
     let mut ranked = Vec::new();
-    if table.has("apart_from") {
+    if table.has_column("apart_from") {
         let (seconds, ranks) = (table.lists_u64("apart_from")?, table.lists_u64("apart_rank")?);
         for (first, (seconds, ranks)) in seconds.into_iter().zip(ranks).enumerate() {
             for (second, rank) in seconds.into_iter().zip(ranks) {
@@ -270,17 +273,23 @@ fn decode_apart(table: &Table) -> Result<Vec<KeepApart>, StoreError> {
 }
 
 fn buffer_id(table: &Table, number: u64) -> Result<BufferId, StoreError> {
-    u32::try_from(number).map(BufferId::new).map_err(|error| table.bad(&error))
+    u32::try_from(number).map(BufferId::new).map_err(|error| table.bad_file(&error))
 }
 
 fn decode_labels(table: &Table) -> Result<Labels, StoreError> {
-    let metadata = serde_json::from_str(table.metadata(METADATA)?).map_err(|error| table.bad(&error))?;
-    let text = |name| if table.has(name) { table.opt_text(name) } else { Ok(vec![None; table.height()]) };
+    let metadata =
+        serde_json::from_str(table.metadata_value(METADATA)?).map_err(|error| table.bad_file(&error))?;
+    let text =
+        |name| if table.has_column(name) { table.opt_text(name) } else { Ok(vec![None; table.height()]) };
     let (mut categories, mut ops) = (text("category")?, text("op")?);
-    let (requested, rows, hints) =
-        (optional(table, "requested")?, optional(table, "row")?, optional(table, "hint")?);
-    let (lower, upper) = (optional(table, "original_lower")?, optional(table, "original_upper")?);
-    let labels = table.text("id")?.into_iter().enumerate().map(|(at, name)| Label {
+    let (requested, rows, hints) = (
+        optional_column(table, "requested")?,
+        optional_column(table, "row")?,
+        optional_column(table, "hint")?,
+    );
+    let (lower, upper) =
+        (optional_column(table, "original_lower")?, optional_column(table, "original_upper")?);
+    let labels = table.text_column("id")?.into_iter().enumerate().map(|(at, name)| Label {
         name,
         category: categories[at].take(),
         op: ops[at].take(),
@@ -310,7 +319,7 @@ fn encode_plan(plan: &Plan) -> PolarsResult<Vec<u8>> {
 fn decode_plan(table: &Table) -> Result<Plan, StoreError> {
     let offsets = table.opt_u64("offset")?.into_iter().flatten().map(Offset::new).collect();
     let mut in_place = Vec::new();
-    if table.has("input") {
+    if table.has_column("input") {
         let pairs = table.opt_u32("input")?.into_iter().zip(table.opt_u32("output")?);
         in_place = pairs
             .filter_map(|(input, output)| {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use planlab_files::{Place, TemporaryFolder, remove_leftovers};
+use planlab_files::{ResolvedFolder, TemporaryFolder, remove_leftovers};
 
 use super::documents::Document;
 use super::frameworks::{self, read_frameworks};
@@ -38,7 +38,7 @@ pub struct Merged {
 ///
 /// Like [`Store::open`] for `into`, like [`read_records`] for each of `dirs`; [`StoreError::Folder`] if `into` cannot
 /// be created or is among `dirs`.
-pub fn merge<P: AsRef<Path>>(dirs: &[P], into: impl AsRef<Path>) -> Result<Merged, StoreError> {
+pub fn merge_stores<P: AsRef<Path>>(dirs: &[P], into: impl AsRef<Path>) -> Result<Merged, StoreError> {
     let goal = Goal::find(into.as_ref(), dirs)?;
     Sources::read(dirs)?.put(goal)
 }
@@ -48,12 +48,12 @@ enum Goal {
     /// An existing store.
     There(Store),
     /// A new store, filled under a temporary name.
-    New { place: Place, temporary: TemporaryFolder },
+    New { place: ResolvedFolder, temporary: TemporaryFolder },
 }
 
 impl Goal {
     fn find<P: AsRef<Path>>(into: &Path, dirs: &[P]) -> Result<Self, StoreError> {
-        let place = Place::find(into, dirs)?;
+        let place = ResolvedFolder::resolve_target(into, dirs)?;
         if !is_absent_or_empty(place.target()) {
             // A merge may have been killed right after the store got its name.
             remove_leftovers(&place)?;
@@ -107,7 +107,7 @@ impl Sources {
         };
         // A folder inside the temporary one: temporary folders are private, results are not.
         let merged = self.put_into(Store::open(temporary.path().join(FRESH))?)?;
-        temporary.hand_out(FRESH, place.target()).map_err(StoreError::io("write", place.named()))?;
+        temporary.hand_out(FRESH, place.target()).map_err(StoreError::from_io("write", place.named()))?;
         disk::sync_folder(place.parent()?)?;
         Ok(merged)
     }
@@ -120,7 +120,7 @@ impl Sources {
             merged.files += usize::from(copy_missing(path, &into.join(folder))?);
         }
         let records = news(self.records, |record| store.record(&record.cell, record.repetition));
-        let there = Latest::of(read_rows(&into)?);
+        let there = Latest::from_rows(read_rows(&into)?);
         let replays = news(self.replays, |row| there.get(&row.cell, row.repetition));
         let schedules = news(self.schedules, |row| store.schedule(&row.cell, row.repetition));
         merged.changed = records.len() + replays.len() + schedules.len();

@@ -38,9 +38,9 @@ pub use frameworks::read_frameworks;
 pub(crate) use frameworks::torn as torn_frameworks;
 #[cfg(feature = "parquet")]
 pub use instances::{load_instance, load_plan};
-pub use merge::{Merged, merge};
+pub use merge::{Merged, merge_stores};
 pub use notice::Notice;
 pub use read::{read_records, read_rows, read_schedules};
-pub use repair::{Repair, repair};
+pub use repair::{Repair, repair_store};
 pub use replays::{ReplayWriter, append_rows};
 pub use writer::Store;

@@ -28,7 +28,7 @@ pub fn read_records(dir: impl AsRef<Path>) -> Result<Vec<Record>, StoreError> {
 /// [`StoreError::BadFile`] if a shard is, [`StoreError::Schema`] if a newer program wrote it.
 pub fn read_rows(dir: impl AsRef<Path>) -> Result<Vec<ReplayRow>, StoreError> {
     let dir = dir.as_ref();
-    std::fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
+    std::fs::read_dir(dir).map_err(StoreError::from_io("read", dir))?;
     shards::read_latest(dir)
 }
 
@@ -41,6 +41,6 @@ pub fn read_rows(dir: impl AsRef<Path>) -> Result<Vec<ReplayRow>, StoreError> {
 /// [`StoreError::BadFile`] if a shard is, [`StoreError::Schema`] if a newer program wrote it.
 pub fn read_schedules(dir: impl AsRef<Path>) -> Result<Vec<ScheduleRow>, StoreError> {
     let dir = dir.as_ref();
-    std::fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
+    std::fs::read_dir(dir).map_err(StoreError::from_io("read", dir))?;
     shards::read_latest(dir)
 }

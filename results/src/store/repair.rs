@@ -89,7 +89,7 @@ impl fmt::Display for Repair {
 /// # Errors
 ///
 /// Like [`Store::open`](crate::Store::open), except for damage; [`StoreError::NoResults`] if the folder is not a store.
-pub fn repair(dir: impl AsRef<Path>) -> Result<Vec<Repair>, StoreError> {
+pub fn repair_store(dir: impl AsRef<Path>) -> Result<Vec<Repair>, StoreError> {
     let dir = dir.as_ref();
     folder::require_store(dir)?;
     let _lock = folder::lock(&dir.join("lock"))?;
@@ -99,12 +99,12 @@ pub fn repair(dir: impl AsRef<Path>) -> Result<Vec<Repair>, StoreError> {
         manifest => drop(manifest?),
     }
     let mut repairs: Vec<Repair> =
-        lines::<Record>(dir)?.into_iter().chain(lines::<ScheduleRow>(dir)?).collect();
+        set_aside_lines::<Record>(dir)?.into_iter().chain(set_aside_lines::<ScheduleRow>(dir)?).collect();
     if replays::has_journal(dir) {
         let path = dir.join(ReplayRow::JOURNAL);
         let turn = replays::take_turn(&path)?;
-        repairs.extend(lines::<ReplayRow>(dir)?);
-        turn.unlock().map_err(StoreError::io("unlock", &path))?;
+        repairs.extend(set_aside_lines::<ReplayRow>(dir)?);
+        turn.unlock().map_err(StoreError::from_io("unlock", &path))?;
     }
     let aside = damaged_shards(dir)?;
     repairs.extend(amend_manifest(dir, &aside)?);
@@ -113,13 +113,13 @@ pub fn repair(dir: impl AsRef<Path>) -> Result<Vec<Repair>, StoreError> {
 }
 
 /// Moves the damaged lines of a journal to the file beside it; the copy is complete before they are removed.
-fn lines<R: Row>(dir: &Path) -> Result<Option<Repair>, StoreError> {
+fn set_aside_lines<R: Row>(dir: &Path) -> Result<Option<Repair>, StoreError> {
     let path = dir.join(R::JOURNAL);
-    let sorted = journal::sort::<R>(&path)?;
+    let sorted = journal::sort_lines::<R>(&path)?;
     if sorted.numbers.is_empty() {
         return Ok(None);
     }
-    let aside = aside(&path);
+    let aside = aside_path(&path);
     let mut damaged = disk::read_if_there(&aside)?.unwrap_or_default();
     damaged.extend_from_slice(&sorted.damaged);
     disk::write_whole(&aside, &damaged)?;
@@ -127,7 +127,7 @@ fn lines<R: Row>(dir: &Path) -> Result<Option<Repair>, StoreError> {
     Ok(Some(Repair::Lines { path, aside, lines: sorted.numbers }))
 }
 
-fn aside(path: &Path) -> PathBuf {
+fn aside_path(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ASIDE);
     name.into()
@@ -135,7 +135,7 @@ fn aside(path: &Path) -> PathBuf {
 
 /// A name beside a file that no earlier repair used: `x.damaged`, `x.damaged.2`, ...
 fn free_aside(path: &Path) -> PathBuf {
-    let first = aside(path);
+    let first = aside_path(path);
     let numbered = |number: u32| {
         let mut name = first.as_os_str().to_owned();
         name.push(format!(".{number}"));
@@ -148,7 +148,7 @@ fn free_aside(path: &Path) -> PathBuf {
 /// Sets aside the shards that cannot be read.
 #[cfg(feature = "parquet")]
 fn damaged_shards(dir: &Path) -> Result<Vec<Repair>, StoreError> {
-    let damaged = each_kind!(R => shards::damaged::<R>(dir)?).concat();
+    let damaged = each_kind!(R => shards::damaged_shards::<R>(dir)?).concat();
     damaged.into_iter().map(|path| Ok(Repair::Shard { aside: set_aside(&path)?, path })).collect()
 }
 
@@ -160,7 +160,7 @@ const fn damaged_shards(_dir: &Path) -> Result<Vec<Repair>, StoreError> {
 #[cfg(feature = "parquet")]
 fn set_aside(path: &Path) -> Result<PathBuf, StoreError> {
     let aside = free_aside(path);
-    std::fs::rename(path, &aside).map_err(StoreError::io("rename", path))?;
+    std::fs::rename(path, &aside).map_err(StoreError::from_io("rename", path))?;
     disk::sync_folder(path.parent().unwrap_or(Path::new(".")))?;
     Ok(aside)
 }
@@ -171,7 +171,7 @@ fn amend_manifest(dir: &Path, told: &[Repair]) -> Result<Vec<Repair>, StoreError
         Err(StoreError::BadFile { .. }) => return Ok(vec![new_manifest(dir)?]),
         manifest => manifest?,
     };
-    let missing = manifest.missing(dir);
+    let missing = manifest.missing_shards(dir);
     if missing.is_empty() {
         return Ok(Vec::new());
     }
@@ -188,14 +188,14 @@ fn amend_manifest(dir: &Path, told: &[Repair]) -> Result<Vec<Repair>, StoreError
 fn new_manifest(dir: &Path) -> Result<Repair, StoreError> {
     let mut manifest = shards::with_all(dir, Manifest::default())?;
     let aside = replace_manifest(dir, &mut manifest)?;
-    Ok(Repair::Manifest { path: manifest::path(dir), aside })
+    Ok(Repair::Manifest { path: manifest::manifest_path(dir), aside })
 }
 
 /// Writes the manifest and keeps the previous one, whose new path it returns. A manifest exists at every moment.
 fn replace_manifest(dir: &Path, manifest: &mut Manifest) -> Result<PathBuf, StoreError> {
-    let path = manifest::path(dir);
+    let path = manifest::manifest_path(dir);
     let aside = free_aside(&path);
-    let old = std::fs::read(&path).map_err(StoreError::io("read", &path))?;
+    let old = std::fs::read(&path).map_err(StoreError::from_io("read", &path))?;
     disk::write_whole(&aside, &old)?;
     manifest.write(dir)?;
     Ok(aside)

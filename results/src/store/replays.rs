@@ -49,7 +49,7 @@ impl ReplayWriter {
         let path = dir.join(ReplayRow::JOURNAL);
         let turn = take_turn(&path)?;
         let (journal, content) = Journal::<ReplayRow>::open(&path)?;
-        turn.unlock().map_err(StoreError::io("unlock", &path))?;
+        turn.unlock().map_err(StoreError::from_io("unlock", &path))?;
         disk::sync_folder(dir)?;
         let notices = torn(&path, content.torn);
         Ok((Self { path, turn, journal }, notices))
@@ -61,19 +61,19 @@ impl ReplayWriter {
     ///
     /// Like [`append_rows`].
     pub fn append(&mut self, rows: &[ReplayRow]) -> Result<Vec<Notice>, StoreError> {
-        self.turn.lock().map_err(StoreError::io("lock", &self.path))?;
+        self.turn.lock().map_err(StoreError::from_io("lock", &self.path))?;
         if !disk::is_open_as(&self.turn, &self.path) {
             // A repair has replaced the file.
             self.turn = take_turn(&self.path)?;
             self.journal = Journal::open(&self.path)?.0;
         }
         let appended = self.append_alone(rows);
-        self.turn.unlock().map_err(StoreError::io("unlock", &self.path))?;
+        self.turn.unlock().map_err(StoreError::from_io("unlock", &self.path))?;
         appended
     }
 
     fn append_alone(&mut self, rows: &[ReplayRow]) -> Result<Vec<Notice>, StoreError> {
-        let there = fs::metadata(&self.path).map_err(StoreError::io("read", &self.path))?.len();
+        let there = fs::metadata(&self.path).map_err(StoreError::from_io("read", &self.path))?.len();
         let mut notices = Vec::new();
         if there != self.journal.length() {
             let (journal, content) = Journal::open(&self.path)?;
@@ -89,8 +89,8 @@ impl ReplayWriter {
 pub(crate) fn take_turn(path: &Path) -> Result<File, StoreError> {
     loop {
         let file = OpenOptions::new().append(true).create(true).open(path);
-        let turn = file.map_err(StoreError::io("open for writing", path))?;
-        turn.lock().map_err(StoreError::io("lock", path))?;
+        let turn = file.map_err(StoreError::from_io("open for writing", path))?;
+        turn.lock().map_err(StoreError::from_io("lock", path))?;
         // A repair may have replaced the file meanwhile.
         if disk::is_open_as(&turn, path) {
             return Ok(turn);

@@ -175,9 +175,9 @@ impl Store {
             return Ok(None);
         }
         let turn = replays::take_turn(&path)?;
-        let is_torn = journal::read::<ReplayRow>(&path)?.torn.is_some();
+        let is_torn = journal::read_journal::<ReplayRow>(&path)?.torn.is_some();
         let shard = if is_torn { None } else { Rows::<ReplayRow>::open(&self.dir)?.0.compact(&self.dir)? };
-        turn.unlock().map_err(StoreError::io("unlock", &path))?;
+        turn.unlock().map_err(StoreError::from_io("unlock", &path))?;
         Ok(shard)
     }
 

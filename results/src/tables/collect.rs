@@ -6,7 +6,7 @@ use polars::prelude::*;
 
 use crate::StoreError;
 use crate::columns::{Field, Table, caught};
-use crate::files::frame::names;
+use crate::files::frame::column_names;
 
 /// The rows of a query.
 pub(crate) fn collect(query: LazyFrame) -> Result<DataFrame, StoreError> {
@@ -25,7 +25,7 @@ pub(crate) fn small(query: LazyFrame) -> Result<Table, StoreError> {
 
 /// The columns of such values.
 pub(crate) fn columns_of<T: Field>() -> Vec<Expr> {
-    names::<T>().into_iter().map(col).collect()
+    column_names::<T>().into_iter().map(col).collect()
 }
 
 /// The rows of a query as values.

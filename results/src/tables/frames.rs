@@ -34,8 +34,8 @@ impl Tables {
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, StoreError> {
         let dir = dir.as_ref();
         Ok(Self {
-            rows: rows::against_any_plan(scan::rows(dir)?),
-            replays: replays::frame(dir)?,
+            rows: rows::against_any_plan(scan::scan_rows(dir)?),
+            replays: replays::replay_frame(dir)?,
             schedules: schedules::frame(dir)?,
         })
     }

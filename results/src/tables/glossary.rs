@@ -251,10 +251,12 @@ mod tests {
 
     #[test]
     fn every_field_of_a_row_is_a_column() {
-        use crate::files::frame::names;
+        use crate::files::frame::column_names;
         use crate::rows::{Record, ScheduleRow};
 
-        for (table, names) in [("rows", names::<Record>()), ("schedules", names::<ScheduleRow>())] {
+        for (table, names) in
+            [("rows", column_names::<Record>()), ("schedules", column_names::<ScheduleRow>())]
+        {
             let documented: BTreeSet<&str> = columns_of(table).map(|column| column.name).collect();
             for name in names {
                 // The view over rows has these columns under the names of the glossary.

@@ -12,4 +12,4 @@ mod sql;
 pub(crate) use collect::{collect, columns_of, read, refused, small};
 pub use frames::Tables;
 pub use glossary::{COLUMNS, ColumnDoc};
-pub use sql::{Answer, Cell, STACK};
+pub use sql::{Cell, QueryAnswer, STACK};

@@ -7,14 +7,14 @@ use super::glossary;
 use crate::rows::{SEARCHES, Status};
 
 /// The table `rows` of SQL. Columns that a query does not use are not computed.
-pub(super) fn table(rows: LazyFrame) -> LazyFrame {
-    let known = glossary::columns_of("rows").map(|column| signed(column.name));
-    let rows = with_gap(with_best_bound(rows)).with_columns(small());
-    rows.with_columns(loads()).select(known.collect::<Vec<_>>())
+pub(super) fn rows_table(rows: LazyFrame) -> LazyFrame {
+    let known = glossary::columns_of("rows").map(|column| signed_column(column.name));
+    let rows = with_gap(with_best_bound(rows)).with_columns(computed_columns());
+    rows.with_columns(load_columns()).select(known.collect::<Vec<_>>())
 }
 
 /// The loads by their names outside of files: what counts is `load`.
-pub(crate) fn loads() -> [Expr; 2] {
+pub(crate) fn load_columns() -> [Expr; 2] {
     [col("relaxed_load").alias("load"), col("load").alias("load_without_in_place")]
 }
 
@@ -32,7 +32,7 @@ pub(super) fn against_any_plan(rows: LazyFrame) -> LazyFrame {
     let status = when(was_optimal).then(lit(Status::Feasible.name()));
     let status = status.when(was_infeasible).then(lit(Status::Unknown.name())).otherwise(col("status"));
     let old = |new: Expr, name: &str| when(is_old()).then(new).otherwise(col(name)).alias(name);
-    rows.with_columns([bounds_plain().and(permits()).alias("is_old")])
+    rows.with_columns([bounds_plain().and(permits_hand_overs()).alias("is_old")])
         .with_columns([
             status.alias("status"),
             old(col("bound"), "bound_without_in_place"),
@@ -49,23 +49,23 @@ fn bounds_plain() -> Expr {
 }
 
 /// Whether a row's instance permits hand-overs, as far as its rows show.
-fn permits() -> Expr {
+fn permits_hand_overs() -> Expr {
     let of_instance = |is: Expr| is.any(true).over([col("instance")]).expect("there is a column to group by");
     let is_by_search =
         || SEARCHES.map(|key| col("planner").eq(lit(key))).into_iter().reduce(Expr::or).unwrap_or(lit(false));
     let shown = col("relaxed_load").lt(col("load"));
     let shown = shown.or(col("hand_overs").gt(lit(0_u64))).or(col("bound_without_in_place").is_not_null());
-    let bounds_any = is_by_search().and(bounds_plain().not()).and(is(Status::is_answer));
+    let bounds_any = is_by_search().and(bounds_plain().not()).and(has_status(Status::is_answer));
     let is_plain = is_by_search().and(bounds_plain());
     of_instance(shown).or(of_instance(bounds_any).and(of_instance(is_plain).not()))
 }
 
 /// The table `instances` of SQL.
-pub(super) fn instances(rows: LazyFrame) -> LazyFrame {
+pub(super) fn instances_table(rows: LazyFrame) -> LazyFrame {
     let first = |name: &str| col(name).first();
-    let known = glossary::columns_of("instances").map(|column| signed(column.name));
+    let known = glossary::columns_of("instances").map(|column| signed_column(column.name));
     with_best_bound(rows)
-        .with_columns(loads())
+        .with_columns(load_columns())
         .group_by_stable([col("instance")])
         .agg([
             first("workload"),
@@ -85,16 +85,16 @@ pub(super) fn instances(rows: LazyFrame) -> LazyFrame {
 
 /// A column with unsigned numbers made signed, so that a difference in SQL may be negative. A seed is not used in
 /// calculations and may need all its bits, so it stays unsigned.
-pub(super) fn signed(name: &str) -> Expr {
+pub(super) fn signed_column(name: &str) -> Expr {
     let is_number = matches!(glossary::unit_of(name), "bytes" | "ns" | "count");
     if is_number { col(name).cast(DataType::Int64) } else { col(name) }
 }
 
 /// Columns computed from one row alone.
-fn small() -> Vec<Expr> {
+fn computed_columns() -> Vec<Expr> {
     vec![
-        is(Status::is_answer).alias("is_answer"),
-        is(Status::is_failure).alias("is_failure"),
+        has_status(Status::is_answer).alias("is_answer"),
+        has_status(Status::is_failure).alias("is_failure"),
         workload_group(),
         col("parameters")
             .str()
@@ -102,13 +102,13 @@ fn small() -> Vec<Expr> {
             .cast(DataType::UInt64)
             .fill_null(lit(1_u64))
             .alias("threads"),
-        excess(col("height"), col("relaxed_load")).alias("fragmentation"),
+        excess_expr(col("height"), col("relaxed_load")).alias("fragmentation"),
         lower_middle("samples_ns").alias("time_ns"),
     ]
 }
 
 /// Whether a row's status is one of these.
-pub(crate) fn is(statuses: fn(Status) -> bool) -> Expr {
+pub(crate) fn has_status(statuses: fn(Status) -> bool) -> Expr {
     let names = Status::ALL.into_iter().filter(|status| statuses(*status)).map(Status::name);
     names.map(|name| col("status").eq(lit(name))).reduce(Expr::or).unwrap_or(lit(false))
 }
@@ -127,7 +127,7 @@ pub(crate) fn workload_group() -> Expr {
 }
 
 /// `(height - base) / base`, or 0 for a base of 0, as in `planlab_dsa::gap`.
-pub(super) fn excess(height: Expr, base: Expr) -> Expr {
+pub(super) fn excess_expr(height: Expr, base: Expr) -> Expr {
     let real = |bytes: &Expr| bytes.clone().cast(DataType::Float64);
     let share = (real(&height) - real(&base)) / real(&base);
     // A row without a height has no share, even with a base of 0.
@@ -136,7 +136,7 @@ pub(super) fn excess(height: Expr, base: Expr) -> Expr {
 
 /// Adds `gap`; null for cells with a given capacity.
 pub(crate) fn with_gap(rows: LazyFrame) -> LazyFrame {
-    let gap = excess(col("height"), col("best_bound"));
+    let gap = excess_expr(col("height"), col("best_bound"));
     let gap = when(col("target_bytes").is_null()).then(gap).otherwise(lit(NULL));
     rows.with_columns([gap.alias("gap")])
 }
@@ -166,10 +166,10 @@ pub(crate) fn with_best_bound(rows: LazyFrame) -> LazyFrame {
         of_instance(stands(col("relaxed_load"), "lowest_any"), "least_bound"),
         of_instance(stands(plain_bound, "lowest_plain"), "bound_plain"),
     ])
-    .with_columns([higher(col("best_bound"), col("least_bound")).alias("best_bound")])
-    .with_columns([higher(col("bound_plain"), col("best_bound")).alias("bound_plain")])
+    .with_columns([higher_of(col("best_bound"), col("least_bound")).alias("best_bound")])
+    .with_columns([higher_of(col("bound_plain"), col("best_bound")).alias("bound_plain")])
 }
 
-fn higher(a: Expr, b: Expr) -> Expr {
+fn higher_of(a: Expr, b: Expr) -> Expr {
     when(a.clone().gt_eq(b.clone())).then(a).otherwise(b)
 }

@@ -35,12 +35,12 @@ struct Rows {
 /// # Errors
 ///
 /// Like [`read_records`](crate::read_records).
-pub(super) fn rows(dir: &Path) -> Result<LazyFrame, StoreError> {
+pub(super) fn scan_rows(dir: &Path) -> Result<LazyFrame, StoreError> {
     require_store(dir)?;
     // The journal first: rows that a writer moves to a shard meanwhile then appear in at least one of the two.
-    let tail = journal::read::<Record>(&dir.join(Record::JOURNAL))?.rows;
+    let tail = journal::read_journal::<Record>(&dir.join(Record::JOURNAL))?.rows;
     let tail = frame::to_frame(&tail).map_err(refused)?;
-    let shards = shards::list::<Record>(dir)?;
+    let shards = shards::list_shards::<Record>(dir)?;
     let mut rows = Rows { schema: tail.schema().clone(), shards, tail, numbers: None };
     rows.numbers = rows.number()?;
     let scan = ScanArgsAnonymous { schema: Some(rows.schema.clone()), name: "ROWS", ..Default::default() };
@@ -54,7 +54,7 @@ impl Rows {
             return Ok(None);
         }
         let keys = self.read(&KEY, None)?;
-        numbers(&keys).map_err(refused)
+        counting_positions(&keys).map_err(refused)
     }
 
     /// Some columns of the rows that count and that satisfy the predicate.
@@ -64,7 +64,7 @@ impl Rows {
         let (mut all, mut start) = (None, 0);
         for path in &self.shards {
             // A shard that has disappeared meanwhile has no rows.
-            let Some(bytes) = shards::content(path)? else { continue };
+            let Some(bytes) = shards::checked_content(path)? else { continue };
             let rows = frame::decode_columns::<Record>(path, bytes, &schema)?;
             self.append(&mut all, rows, &mut start, predicate).map_err(refused)?;
         }
@@ -115,7 +115,7 @@ type Key<'k> = (Option<&'k str>, Option<u32>);
 
 /// The positions of the rows that count, in the order in which the cells first appeared; `None` if all count, in their
 /// existing order.
-fn numbers(keys: &DataFrame) -> PolarsResult<Option<UInt32Chunked>> {
+fn counting_positions(keys: &DataFrame) -> PolarsResult<Option<UInt32Chunked>> {
     let (cells, repetitions) = (keys.column(KEY[0])?.str()?, keys.column(KEY[1])?.u32()?);
     // For each key: its position, and the index of its last row.
     let mut latest: FxHashMap<Key<'_>, (u32, usize)> = FxHashMap::default();

@@ -24,7 +24,7 @@ const CHANGES: [&str; 4] = ["create", "delete", "drop", "truncate"];
 
 /// The result of a query.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Answer {
+pub struct QueryAnswer {
     /// The columns' names.
     pub columns: Vec<String>,
     /// The rows; each has one value per column.
@@ -55,9 +55,9 @@ impl Tables {
     /// # Errors
     ///
     /// [`StoreError::Query`] for an invalid query, and errors of the store when its rows are read.
-    pub fn query(&self, sql: &str) -> Result<Answer, StoreError> {
-        refuse(sql).map_err(|reason| StoreError::Query { reason })?;
-        let answer = || caught(AssertUnwindSafe(|| self.answer(sql)));
+    pub fn query_sql(&self, sql: &str) -> Result<QueryAnswer, StoreError> {
+        refuse_sql(sql).map_err(|reason| StoreError::Query { reason })?;
+        let answer = || caught(AssertUnwindSafe(|| self.answer_sql(sql)));
         let answered = std::thread::scope(|scope| {
             let thread = std::thread::Builder::new().name("query".to_owned()).stack_size(STACK);
             let thread = thread.spawn_scoped(scope, answer).map_err(|error| error.to_string())?;
@@ -71,14 +71,14 @@ impl Tables {
         })
     }
 
-    fn answer(&self, sql: &str) -> Result<Answer, StoreError> {
-        answer(&collect(self.plan(sql).map_err(refused)?)?)
+    fn answer_sql(&self, sql: &str) -> Result<QueryAnswer, StoreError> {
+        answer_from_frame(&collect(self.plan_sql(sql).map_err(refused)?)?)
     }
 
-    fn plan(&self, sql: &str) -> PolarsResult<LazyFrame> {
+    fn plan_sql(&self, sql: &str) -> PolarsResult<LazyFrame> {
         let mut context = SQLContext::new();
-        context.register("rows", rows::table(self.rows.clone()));
-        context.register("instances", rows::instances(self.rows.clone()));
+        context.register("rows", rows::rows_table(self.rows.clone()));
+        context.register("instances", rows::instances_table(self.rows.clone()));
         context.register("replays", self.replays.clone());
         context.register("schedules", self.schedules.clone());
         context.execute(sql)
@@ -86,7 +86,7 @@ impl Tables {
 }
 
 /// Rejects what cannot be a query, with the reason.
-fn refuse(sql: &str) -> Result<(), String> {
+fn refuse_sql(sql: &str) -> Result<(), String> {
     if sql.len() > LONGEST {
         return Err(format!("the question has {} bytes; {LONGEST} are the most", sql.len()));
     }
@@ -111,20 +111,20 @@ fn with_hint(reason: &str) -> String {
     format!("{reason}; `planlab query --columns` lists the columns of the tables {}", tables.join(", "))
 }
 
-fn answer(frame: &DataFrame) -> Result<Answer, StoreError> {
+fn answer_from_frame(frame: &DataFrame) -> Result<QueryAnswer, StoreError> {
     let columns = frame.get_column_names().into_iter().map(ToString::to_string).collect();
-    let values = frame.columns().iter().map(cells).collect::<PolarsResult<Vec<Vec<Cell>>>>();
+    let values = frame.columns().iter().map(column_cells).collect::<PolarsResult<Vec<Vec<Cell>>>>();
     let mut values: Vec<_> = values.map_err(refused)?.into_iter().map(Vec::into_iter).collect();
     let rows = (0..frame.height()).map(|_| values.iter_mut().filter_map(Iterator::next).collect());
-    Ok(Answer { columns, rows: rows.collect() })
+    Ok(QueryAnswer { columns, rows: rows.collect() })
 }
 
-fn cells(column: &Column) -> PolarsResult<Vec<Cell>> {
+fn column_cells(column: &Column) -> PolarsResult<Vec<Cell>> {
     let column = column.as_materialized_series();
-    (0..column.len()).map(|at| column.get(at).map(cell)).collect()
+    (0..column.len()).map(|at| column.get(at).map(cell_value)).collect()
 }
 
-fn cell(value: AnyValue<'_>) -> Cell {
+fn cell_value(value: AnyValue<'_>) -> Cell {
     match value {
         AnyValue::Null => Cell::Null,
         AnyValue::Boolean(value) => Cell::Bool(value),
@@ -132,7 +132,7 @@ fn cell(value: AnyValue<'_>) -> Cell {
         AnyValue::Float64(value) => Cell::Real(value),
         AnyValue::String(text) => Cell::Text(text.to_owned()),
         AnyValue::StringOwned(text) => Cell::Text(text.to_string()),
-        AnyValue::List(values) => Cell::List(values.iter().map(cell).collect()),
+        AnyValue::List(values) => Cell::List(values.iter().map(cell_value).collect()),
         value => match value.extract::<i128>().filter(|_| value.is_integer()) {
             Some(number) => Cell::Integer(number),
             None => Cell::Text(value.to_string()),

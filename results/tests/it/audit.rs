@@ -135,7 +135,7 @@ fn a_stored_plan_that_does_not_fit_its_row_is_false() {
     let store = Store::open(dir.path()).expect("opens");
     let buffer = Buffer::new(Bytes::new(8), LiveRange::new(0, 2).expect("not empty"));
     let instance = Instance::from_buffers(vec![buffer.clone(), buffer]).expect("valid");
-    let digest = store.put_instance(&instance, &Labels::numbered(2)).expect("kept");
+    let digest = store.put_instance(&instance, &Labels::from_numbers(2)).expect("kept");
     let plan = |offset| Plan::from_offsets([0, offset].map(Offset::new));
     let with = |offset, height| {
         let mut row = row("a", height, 16);
@@ -168,7 +168,7 @@ fn files_that_are_missing_or_damaged_are_findings_and_the_others_are_checked() {
         for planner in ["a", "b"] {
             let mut row = row(planner, 2 * size, size);
             row.workload = format!("w{size}").into();
-            row.instance = store.put_instance(&instance, &Labels::numbered(1)).expect("kept").to_string();
+            row.instance = store.put_instance(&instance, &Labels::from_numbers(1)).expect("kept").to_string();
             row.plan = Some(plan.to_string());
             rows.push(row);
         }

@@ -100,11 +100,11 @@ fn the_figures_of_a_store_are_those_of_loops_over_its_cells() {
         assert!(!in_place.contains(&number) || planner.is_in_place);
     }
 
-    let leaders = cells.leaders().expect("leaders");
+    let leaders = cells.planner_leaders().expect("leaders");
     assert!(leaders.iter().map(|leader| leader.planner_number).eq(whole.keys().copied()));
     leaders.iter().for_each(|leader| assert_leader(leader, &whole[&leader.planner_number]));
 
-    let boards = cells.boards().expect("boards");
+    let boards = cells.board_leaders().expect("boards");
     assert!(boards.len() > 1);
     for (board, leaders) in &boards {
         let is_of = |cell: &&CellRow| {
@@ -122,7 +122,7 @@ fn the_figures_of_a_store_are_those_of_loops_over_its_cells() {
         leaders.common.iter().for_each(|leader| assert_leader(leader, &field[&leader.planner_number]));
     }
 
-    let gaps = cells.gaps().expect("gaps");
+    let gaps = cells.planner_gaps().expect("gaps");
     assert!(gaps.is_sorted_by_key(|gap| (gap.workload_number, gap.planner_number)));
     assert_eq!(gaps.len(), whole.values().map(BTreeMap::len).sum::<usize>());
     for gap in gaps {
@@ -151,13 +151,13 @@ fn the_figures_of_a_store_are_those_of_loops_over_its_cells() {
         assert_eq!(of.workloads.into_iter().zip(of.gaps).collect::<Vec<_>>(), answered);
     }
 
-    let heights = cells.heights().expect("heights");
+    let heights = cells.planner_heights().expect("heights");
     assert!(heights.is_sorted_by_key(|of| (of.planner_number, of.workload_number)));
     for of in &heights {
         assert_eq!(of.height, height(&whole[&of.planner_number][&of.workload_number]));
     }
     let reference = heights[0].planner_number;
-    for pairs in cells.against(reference).expect("pairs") {
+    for pairs in cells.compare_with(reference).expect("pairs") {
         let both = whole[&reference].iter().filter_map(|(workload, cells)| {
             Some((height(whole[&pairs.planner_number].get(workload)?)?, height(cells)?))
         });
@@ -178,7 +178,7 @@ fn a_leaderboard_by_hand() {
         Record { target_bytes: Some(200), ..cell("c", "r/x/1", 100) },
     ];
     let cells = cells(&rows);
-    let leaders = cells.leaders().expect("leaders");
+    let leaders = cells.planner_leaders().expect("leaders");
     let [a, b] = leaders.as_slice() else { panic!("{leaders:?}") };
     assert_eq!((a.workloads, a.cells, a.answers, a.optimal, a.proved, a.failures), (3, 3, 2, 1, 1, 1));
     assert_eq!(a.scored_gaps, [0.0, 0.5, 1.0]);
@@ -189,7 +189,7 @@ fn a_leaderboard_by_hand() {
     assert_eq!(a.scored_times, [100.0, 150.0, 10e9]);
     assert_eq!((b.workloads, b.optimal, b.mean_time().failures), (3, 0, 0));
 
-    let boards = cells.boards().expect("boards");
+    let boards = cells.board_leaders().expect("boards");
     let routes: Vec<Option<&str>> = boards.iter().map(|(board, _)| board.route.as_deref()).collect();
     assert_eq!(routes, [None, Some("r"), Some("s")]);
     let (_, all) = &boards[0];
@@ -213,7 +213,7 @@ fn a_cell_without_an_answer_counts_as_the_worst() {
         ends("stopped", Status::Interrupted),
     ];
     let cells = cells(&rows);
-    let leaders = cells.leaders().expect("leaders");
+    let leaders = cells.planner_leaders().expect("leaders");
     let of = |key: &str| {
         let is_it =
             |leader: &&Leader| cells.planners[leader.planner_number].label.split(' ').next() == Some(key);
@@ -233,7 +233,7 @@ fn the_worst_planner_gains_nothing_by_failing() {
     let mean = |worst: Record| {
         let rows = [cell("good", "r/x/1", 110), cell("worst", "r/x/2", 120), worst];
         let cells = cells(&rows);
-        let leaders = cells.leaders().expect("leaders");
+        let leaders = cells.planner_leaders().expect("leaders");
         let worst = leaders.iter().find(|leader| leader.cells == 2).expect("a planner on two workloads");
         worst.mean_gap().mean.expect("gaps")
     };
@@ -258,9 +258,9 @@ fn heights_by_hand() {
         seeds.into_iter().chain([cell("a", "r/x/2", 200), cell("b", "r/x/1", 240), none, handing]).collect();
     let cells = cells(&rows);
     let heights: Vec<Option<u64>> =
-        cells.heights().expect("heights").iter().map(|height| height.height).collect();
+        cells.planner_heights().expect("heights").iter().map(|height| height.height).collect();
     assert_eq!(heights, [Some(120), Some(200), Some(240), None, Some(60)]);
-    let pairs = cells.against(0).expect("pairs");
+    let pairs = cells.compare_with(0).expect("pairs");
     // A planner that hands over is compared like any other.
     let pair = |of: &HeightPairs| (of.planner_number, of.own.clone(), of.other.clone());
     assert_eq!(
@@ -294,8 +294,13 @@ fn a_limit_is_part_of_the_name_where_it_made_a_difference() {
 #[test]
 fn no_cells_no_lines() {
     let cells = cells(&[]);
-    assert!(cells.rows().expect("rows").is_empty() && cells.leaders().expect("leaders").is_empty());
-    assert!(cells.boards().expect("boards").is_empty() && cells.gaps().expect("gaps").is_empty());
+    assert!(cells.rows().expect("rows").is_empty() && cells.planner_leaders().expect("leaders").is_empty());
+    assert!(
+        cells.board_leaders().expect("boards").is_empty() && cells.planner_gaps().expect("gaps").is_empty()
+    );
     assert!(cells.gaps_by_group().expect("gaps").is_empty());
-    assert!(cells.heights().expect("heights").is_empty() && cells.against(0).expect("pairs").is_empty());
+    assert!(
+        cells.planner_heights().expect("heights").is_empty()
+            && cells.compare_with(0).expect("pairs").is_empty()
+    );
 }

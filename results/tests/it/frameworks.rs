@@ -5,7 +5,7 @@ use std::path::Path;
 
 use planlab_results::audit::{Fault, audit_ends, audit_frameworks};
 use planlab_results::framework::{FrameworkRow, read_frameworks};
-use planlab_results::{StoreError, merge};
+use planlab_results::{StoreError, merge_stores};
 
 /// A line in the format of the script.
 fn line(contender: &str, repetition: u32, started_ns: u64, digest: &str) -> String {
@@ -80,12 +80,12 @@ fn a_merge_carries_rows_along_and_keeps_what_counts() {
     let one = folder(&(line("glibc", 0, 1, "x") + &line("planlab", 0, 1, "x")));
     let two = folder(&(line("glibc", 0, 2, "y") + &line("tcmalloc", 0, 1, "x")));
     let into = tempfile::tempdir().expect("a folder");
-    let merged = merge(&[one.path(), two.path()], into.path()).expect("merged");
+    let merged = merge_stores(&[one.path(), two.path()], into.path()).expect("merged");
     assert_eq!((merged.read, merged.changed), (4, 3));
     let rows = read(into.path());
     let kept: Vec<_> = rows.iter().map(|row| (row.contender.as_str(), row.started_ns)).collect();
     assert_eq!(kept, [("glibc", 2), ("planlab", 1), ("tcmalloc", 1)]);
-    let again = merge(&[two.path()], into.path()).expect("merged");
+    let again = merge_stores(&[two.path()], into.path()).expect("merged");
     assert_eq!((again.read, again.changed), (2, 0));
 }
 

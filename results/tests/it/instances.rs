@@ -31,7 +31,7 @@ fn rich() -> (Instance, Labels) {
         .apart([KeepApart { first: id(4), second: id(1) }, KeepApart { first: id(0), second: id(2) }])
         .build()
         .expect("valid");
-    let mut labels = Labels::numbered(instance.len());
+    let mut labels = Labels::from_numbers(instance.len());
     labels.metadata = vec![("b".to_owned(), "1, \"2\"".to_owned()), ("a".to_owned(), String::new())];
     labels.buffers[2] = Label {
         name: "relu/ä".to_owned(),
@@ -56,7 +56,7 @@ fn instances_and_labels_come_back_with_everything() {
     let (dir, store) = store();
     let plain = Instance::from_buffers(vec![Buffer::new(Bytes::new(1), range(0, 1))]).expect("valid");
     let empty = Instance::from_buffers(Vec::new()).expect("valid");
-    let numbered = |instance: &Instance| Labels::numbered(instance.len());
+    let numbered = |instance: &Instance| Labels::from_numbers(instance.len());
     for (instance, labels) in [rich(), (plain.clone(), numbered(&plain)), (empty.clone(), numbered(&empty))] {
         let digest = store.put_instance(&instance, &labels).expect("kept");
         assert_eq!(digest, instance.digest());
@@ -87,7 +87,7 @@ fn plans_come_back_with_their_hand_overs_in_order() {
 #[test]
 fn labels_of_another_instance_are_refused() {
     let (_dir, store) = store();
-    let error = store.put_instance(&rich().0, &Labels::numbered(2)).expect_err("refused");
+    let error = store.put_instance(&rich().0, &Labels::from_numbers(2)).expect_err("refused");
     assert!(matches!(error, StoreError::Labels { labels: 2, buffers: 5 }), "{error}");
 }
 

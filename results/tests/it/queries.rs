@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use planlab_dsa::performance::End;
 use planlab_dsa::{Bytes, Evidence, Scope, gap};
 use planlab_results::audit::{Fault, audit};
-use planlab_results::queries::{Answer, Cell, Tables};
+use planlab_results::queries::{Cell, QueryAnswer, Tables};
 use planlab_results::replay::read_rows;
 use planlab_results::{Lane, Point, Record, Status, Store, StoreError, read_records};
 use tempfile::{TempDir, tempdir};
@@ -37,9 +37,9 @@ pub(crate) fn curated() -> (TempDir, Vec<Record>) {
     (store, rows)
 }
 
-fn answer(store: &Path, sql: &str) -> Answer {
+fn answer(store: &Path, sql: &str) -> QueryAnswer {
     let tables = Tables::open(store).unwrap_or_else(|error| panic!("{error}"));
-    tables.query(sql).unwrap_or_else(|error| panic!("{sql}\n{error}"))
+    tables.query_sql(sql).unwrap_or_else(|error| panic!("{sql}\n{error}"))
 }
 
 fn text(cell: &Cell) -> &str {
@@ -222,7 +222,7 @@ fn tables_agree_with_loops_over_the_rows() {
     let mut by_cell: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
     rows.iter().for_each(|row| by_cell.entry(&row.cell).or_default().push(row));
     let cells = tables.cells(str::cmp).expect("cells");
-    let listing = tables.listing(&cells).expect("rows");
+    let listing = tables.list_rows(&cells).expect("rows");
     let cells = cells.rows().expect("rows");
     assert_eq!(cells.len(), by_cell.len());
     assert!(cells.is_sorted_by_key(|cell| (cell.workload.clone(), cell.planner.clone())));
@@ -254,7 +254,7 @@ fn tables_agree_with_loops_over_the_rows() {
             (row.status, row.median_ns(), &*row.reason)
         );
     }
-    let counted = tables.statuses().expect("statuses");
+    let counted = tables.status_counts().expect("statuses");
     assert_eq!(counted.iter().map(|(_, _, count)| count).sum::<u64>(), rows.len() as u64);
     for (variant, status, count) in counted {
         let is_one = |row: &&Record| {
@@ -277,13 +277,13 @@ fn tables_agree_with_loops_over_the_rows() {
     let failed: u64 = tables.failures().expect("failures").iter().map(|failure| failure.rows).sum();
     assert_eq!(failed, rows.iter().filter(|row| row.status.is_failure()).count() as u64);
     assert_eq!(tables.audit().expect("audited"), audit(&rows));
-    assert!(!tables.curves().expect("curves").is_empty());
+    assert!(!tables.growth_curves().expect("curves").is_empty());
 }
 
 #[test]
 fn a_digest_knows_the_rows_and_not_their_order_or_files() {
     let rows = [row("a", 0), row("a", 1), row("b", 0)];
-    let digest = |rows: &[Record]| Tables::of_records(rows).expect("tables").digest().expect("a digest");
+    let digest = |rows: &[Record]| Tables::of_records(rows).expect("tables").rows_digest().expect("a digest");
     let turned: Vec<Record> = rows.iter().rev().cloned().collect();
     assert_eq!(digest(&rows), digest(&turned));
     let folder = tempdir().expect("a folder");
@@ -291,7 +291,7 @@ fn a_digest_knows_the_rows_and_not_their_order_or_files() {
     store.append_all(&rows[..2]).expect("appended");
     store.compact().expect("a shard");
     store.append(&rows[2]).expect("appended");
-    assert_eq!(Tables::open(folder.path()).expect("tables").digest().expect("a digest"), digest(&rows));
+    assert_eq!(Tables::open(folder.path()).expect("tables").rows_digest().expect("a digest"), digest(&rows));
     for change in [
         |row: &mut Record| row.samples_ns.push(1),
         |row: &mut Record| row.trajectory.truncate(1),
@@ -362,7 +362,7 @@ fn what_is_no_question_is_an_error_that_says_so() {
         ("SELECT * FROM read_csv('/etc/passwd')", "read_csv"),
     ];
     for (sql, part) in named {
-        let error = tables.query(sql).expect_err(sql);
+        let error = tables.query_sql(sql).expect_err(sql);
         assert!(
             matches!(error, StoreError::Query { .. }) && error.to_string().contains(part),
             "{sql}: {error}"
@@ -379,7 +379,7 @@ fn what_is_no_question_is_an_error_that_says_so() {
         "INSERT INTO rows VALUES (1)",
     ];
     for sql in deep {
-        let error = tables.query(sql).expect_err(sql);
+        let error = tables.query_sql(sql).expect_err(sql);
         assert!(matches!(error, StoreError::Query { .. }), "{sql}: {error}");
     }
     // Long queries are answered without a stack overflow.
@@ -387,7 +387,7 @@ fn what_is_no_question_is_an_error_that_says_so() {
         format!("SELECT 1{} AS n", "+1".repeat(1000)),
         format!("SELECT 1 AS n{}", " UNION ALL SELECT 1".repeat(40)),
     ] {
-        assert!(!tables.query(&sql).unwrap_or_else(|error| panic!("{error}")).rows.is_empty());
+        assert!(!tables.query_sql(&sql).unwrap_or_else(|error| panic!("{error}")).rows.is_empty());
     }
 }
 

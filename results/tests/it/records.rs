@@ -7,7 +7,7 @@ use planlab_results::audit::{audit, audit_replays, audit_schedules};
 use planlab_results::framework::read_frameworks;
 use planlab_results::replay::read_rows;
 use planlab_results::schedule::read_schedules;
-use planlab_results::{Store, merge, read_records};
+use planlab_results::{Store, merge_stores, read_records};
 
 /// The numbers of rows, replays, schedules and framework rows in each folder.
 const RECORDS: [(&str, [usize; 4]); 16] = [
@@ -84,7 +84,7 @@ fn an_old_file_of_replays_is_merged_and_compacted_without_a_loss() {
     let (old, new) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
     store_of("2026-11-22-2-core-vm-allocators", old.path());
     let mut before = read_rows(old.path()).expect("reads");
-    merge(&[old.path()], new.path()).expect("merges");
+    merge_stores(&[old.path()], new.path()).expect("merges");
     let mut store = Store::open(new.path()).expect("opens");
     store.compact_replays().expect("compacts").expect("there are rows");
     drop(store);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use planlab_dsa::performance::{CallTime, End, Performance, Sample, Work};
 use planlab_results::audit::{Fault, audit_replays};
 use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow, ReplayWriter, append_rows, read_rows};
-use planlab_results::{Provenance, Repair, Store, StoreError, merge, read_records, repair};
+use planlab_results::{Provenance, Repair, Store, StoreError, merge_stores, read_records, repair_store};
 
 /// A row with a value in every column, difficult ones included.
 fn row(cell: &str, repetition: u32) -> ReplayRow {
@@ -93,7 +93,7 @@ fn a_row_from_before_a_column_was_added_is_whole() {
     let mut expected = ReplayRow { until: None, ..row("a", 0) };
     expected.performance.samples[1].reserved_peak = None;
     assert_eq!(read, expected);
-    assert_eq!(read.performance.propagations(), 2);
+    assert_eq!(read.performance.timed_propagations(), 2);
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn a_repair_sets_damaged_replays_aside_and_an_open_writer_goes_on() {
     let damaged = text.replacen("\"cell\":\"c\"", "\"cell\":\"x\"", 1);
     fs::write(file(dir.path()), &damaged).expect("writes");
     assert!(matches!(read_rows(dir.path()), Err(StoreError::BadLine { line: 3, .. })));
-    let repairs = repair(dir.path()).expect("repairs");
+    let repairs = repair_store(dir.path()).expect("repairs");
     assert!(matches!(repairs.as_slice(), [Repair::Lines { lines, .. }] if lines == &[3]), "{repairs:?}");
     assert_eq!(
         fs::read_to_string(dir.path().join("replays.jsonl.damaged")).expect("there").lines().count(),
@@ -169,10 +169,10 @@ fn a_merge_carries_replays_along_whatever_the_order() {
     append(b.path(), &[ReplayRow { started_ns: 9, ..row("x", 0) }, later.clone()]);
     for dirs in [[a.path(), b.path()], [b.path(), a.path()]] {
         let into = folder();
-        let merged = merge(&dirs, into.path()).expect("merges");
+        let merged = merge_stores(&dirs, into.path()).expect("merges");
         assert_eq!((merged.read, merged.changed), (4, 2));
         assert_eq!(read_rows(into.path()).expect("reads"), [corrupt.clone(), later.clone()]);
-        let again = merge(&dirs, into.path()).expect("merges again");
+        let again = merge_stores(&dirs, into.path()).expect("merges again");
         assert_eq!(again.changed, 0);
         assert_eq!(read_rows(into.path()).expect("reads").len(), 2);
     }
@@ -181,7 +181,7 @@ fn a_merge_carries_replays_along_whatever_the_order() {
 #[test]
 fn an_audit_finds_corruption_and_contradictions() {
     assert_eq!(audit_replays(&[row("a", 0), row("a", 1)]), []);
-    let corrupt = Performance::failed(End::Corrupt, "handed out twice".to_owned());
+    let corrupt = Performance::without_measurements(End::Corrupt, "handed out twice".to_owned());
     let corrupt = ReplayRow { performance: corrupt, ..row("a", 0) };
     let mut little = row("b", 0);
     little.performance.reserved_peak = 99;
@@ -250,10 +250,10 @@ mod parquet {
         let (a, b, into) = (folder(), folder(), folder());
         compacted(a.path(), &[row("x", 0)]);
         append(b.path(), &[row("y", 0)]);
-        let merged = merge(&[a.path(), b.path()], into.path()).expect("merges");
+        let merged = merge_stores(&[a.path(), b.path()], into.path()).expect("merges");
         assert_eq!((merged.read, merged.changed), (2, 2));
         assert_eq!(read_rows(into.path()).expect("reads"), [row("x", 0), row("y", 0)]);
-        let again = merge(&[into.path()], a.path()).expect("merges");
+        let again = merge_stores(&[into.path()], a.path()).expect("merges");
         assert_eq!((again.changed, read_rows(a.path()).expect("reads").len()), (1, 2));
     }
 

@@ -2,7 +2,7 @@
 
 use crate::common::row;
 use planlab_dsa::Stop;
-use planlab_results::scale::{Curve, curves};
+use planlab_results::scale::{Curve, growth_curves};
 use planlab_results::{Record, Status};
 
 fn cell(planner: &str, buffers: u64, seconds: u64) -> Record {
@@ -27,7 +27,7 @@ fn exponents_are_of_answers_alone_and_a_time_out_is_shown() {
     let late = Record { status: Status::Timeout, height: None, ..cell("quadratic", 100_000, 60) };
     rows.push(late);
     rows.push(cell("once", 10, 1));
-    let curves = curves(&rows).expect("curves");
+    let curves = growth_curves(&rows).expect("curves");
     assert_eq!(curves.len(), 2, "one size is no curve");
     let exponent = |label: &str| by_label(&curves, label).time.expect("a fit").exponent;
     assert!((exponent("linear") - 1.0).abs() < 1e-9 && (exponent("quadratic") - 2.0).abs() < 1e-9);
@@ -46,7 +46,7 @@ fn the_latest_build_and_the_longest_limit_count() {
     let longer = Record { wall_limit_ns: Some(60_000_000_000), ..cell("p", 1000, 7) };
     let asked = Record { target_bytes: Some(100), ..cell("p", 1000, 1) };
     rows.extend([newer, longer, asked]);
-    let curves = curves(&rows).expect("curves");
+    let curves = growth_curves(&rows).expect("curves");
     let times: Vec<f64> = curves[0].points.iter().filter_map(|point| point.time_ns).collect();
     assert_eq!(times, [1e9, 5e9, 7e9]);
 }
@@ -62,13 +62,13 @@ fn seeds_of_the_run_are_pooled_and_counted_and_those_of_the_workload_are_points(
     let shorter = Record { wall_limit_ns: Some(1), ..seeded(3, 90) };
     let other = Record { workload: "synthetic/chain/n1000/s1".into(), ..cell("p", 1000, 8) };
     let rows = [cell("p", 10, 1), seeded(2, 6), seeded(0, 2), seeded(1, 4), shorter, other];
-    let curves = curves(&rows).expect("curves");
+    let curves = growth_curves(&rows).expect("curves");
     let points = &curves[0].points;
     assert_eq!(points.iter().map(|point| point.seeds).collect::<Vec<_>>(), [1, 3, 1]);
     assert_eq!((points[1].time_ns, points[1].height_over_load), (Some(4e9), Some(1.26)));
     assert_eq!(points[2].time_ns, Some(8e9));
     let late = Record { status: Status::Timeout, height: None, ..seeded(3, 60) };
-    let with_late = planlab_results::scale::curves(&[&rows[..], &[late]].concat()).expect("curves");
+    let with_late = planlab_results::scale::growth_curves(&[&rows[..], &[late]].concat()).expect("curves");
     let point = &with_late[0].points[1];
     assert_eq!((point.status, point.seeds), (Status::Timeout, 4));
     assert_eq!((point.time_ns, point.height_over_load), (None, None), "one of four seeds has no answer");
@@ -78,7 +78,7 @@ fn seeds_of_the_run_are_pooled_and_counted_and_those_of_the_workload_are_points(
 fn a_run_that_its_limit_cut_is_shown_and_not_fitted() {
     let mut rows = [(10, 1), (100, 10), (1000, 100)].map(|(n, time)| cell("p", n, time)).to_vec();
     rows.push(Record { stop: Some(Stop::Deadline), ..cell("p", 10_000, 120) });
-    let curves = curves(&rows).expect("curves");
+    let curves = growth_curves(&rows).expect("curves");
     let (fit, last) = (curves[0].time.expect("a fit"), curves[0].points.last().expect("four points"));
     assert!(fit.points == 3 && (fit.exponent - 1.0).abs() < 1e-9, "{fit:?}");
     assert_eq!((last.time_ns, last.is_cut, last.status), (Some(120e9), true, Status::Feasible));
@@ -95,7 +95,7 @@ fn memory_is_fitted_above_that_of_the_smallest_size() {
     };
     let mut all = rows("p", &[1000, 10_000, 100_000, 1_000_000]);
     all.extend(rows("late", &[10_000, 100_000]));
-    let curves = curves(&all).expect("curves");
+    let curves = growth_curves(&all).expect("curves");
     for label in ["p", "late"] {
         let fit = by_label(&curves, label).memory.expect("a fit");
         assert!((fit.exponent - 1.0).abs() < 1e-9, "{label}: {fit:?}");

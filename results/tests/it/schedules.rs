@@ -9,7 +9,7 @@ use planlab_results::schedule::{
     Disturbance, Document, Improvement, MemoryStep, SCHEDULE_SCHEMA, ScheduleRow, Timeline, TimelineSpan,
     load_document, load_timeline, read_schedules,
 };
-use planlab_results::{Provenance, Status, Store, StoreError, merge, repair};
+use planlab_results::{Provenance, Status, Store, StoreError, merge_stores, repair_store};
 
 /// A row with a value in every column, difficult ones included.
 fn row(cell: &str, scheduler: &str) -> ScheduleRow {
@@ -129,7 +129,7 @@ fn a_damaged_line_is_named_and_set_aside() {
     fs::write(&journal, text.replacen("pooch", "pouch", 1)).expect("written");
     let error = read_schedules(dir.path()).expect_err("damaged");
     assert!(matches!(error, StoreError::BadLine { line: 1, .. }), "{error}");
-    assert_eq!(repair(dir.path()).expect("repairs").len(), 1);
+    assert_eq!(repair_store(dir.path()).expect("repairs").len(), 1);
     assert_eq!(read_schedules(dir.path()).expect("reads"), [row("b", "swap-all")]);
 }
 
@@ -156,7 +156,7 @@ fn a_merge_takes_rows_and_documents() {
     store_one.put_timeline(&digest, &timeline).expect("kept");
     drop((store_one, store(two.path(), &[worse, row("b", "swap-opt")])));
     let into = all.path().join("merged");
-    let merged = merge(&[one.path(), two.path()], &into).expect("merges");
+    let merged = merge_stores(&[one.path(), two.path()], &into).expect("merges");
     assert_eq!((merged.read, merged.changed, merged.files), (3, 2, 2));
     let rows = read_schedules(&into).expect("reads");
     assert_eq!(rows, [row("a", "swap-all"), row("b", "swap-opt")]);

@@ -5,7 +5,9 @@ use std::path::Path;
 
 use crate::common::row;
 use planlab_results::audit::{Fault, Finding, audit_ends};
-use planlab_results::{Record, Repair, SCHEMA, Status, Store, StoreError, merge, read_records, repair};
+use planlab_results::{
+    Record, Repair, SCHEMA, Status, Store, StoreError, merge_stores, read_records, repair_store,
+};
 
 fn failed(cell: &str) -> Record {
     let mut row = row(cell, 0);
@@ -118,13 +120,13 @@ fn a_repair_sets_damaged_lines_aside_and_keeps_the_others() {
     let dir = folder();
     let mut store = Store::open(dir.path()).expect("opens");
     store.append_all(&[row("a", 0), row("b", 0), row("c", 0), row("d", 0)]).expect("appends");
-    assert!(matches!(repair(dir.path()), Err(StoreError::Locked { .. })), "a writer is at work");
+    assert!(matches!(repair_store(dir.path()), Err(StoreError::Locked { .. })), "a writer is at work");
     drop(store);
-    assert_eq!(repair(dir.path()).expect("nothing to do"), []);
+    assert_eq!(repair_store(dir.path()).expect("nothing to do"), []);
     ["b", "d"].iter().for_each(|cell| damage(dir.path(), cell));
     let damaged = fs::read_to_string(journal(dir.path())).expect("reads");
     fs::write(journal(dir.path()), format!("{damaged}torn")).expect("writes");
-    let repairs = repair(dir.path()).expect("repairs");
+    let repairs = repair_store(dir.path()).expect("repairs");
     let [Repair::Lines { aside, lines, .. }] = repairs.as_slice() else { panic!("{repairs:?}") };
     assert_eq!(lines, &[2, 4, 5]);
     let told = repairs[0].to_string();
@@ -135,7 +137,7 @@ fn a_repair_sets_damaged_lines_aside_and_keeps_the_others() {
     assert_eq!(read_records(dir.path()).expect("reads"), [row("a", 0), row("c", 0)]);
     // A second repair appends to the lines set aside earlier.
     damage(dir.path(), "a");
-    assert_eq!(repair(dir.path()).expect("repairs").len(), 1);
+    assert_eq!(repair_store(dir.path()).expect("repairs").len(), 1);
     assert_eq!(fs::read_to_string(aside).expect("they are there").lines().count(), 4);
     Store::open(dir.path()).expect("opens").append(&row("a", 0)).expect("appends");
     assert_eq!(read_records(dir.path()).expect("reads"), [row("c", 0), row("a", 0)]);
@@ -171,7 +173,7 @@ fn a_row_that_is_whole_and_of_another_version_is_not_damaged() {
         for error in [
             read_records(dir.path()).expect_err("refused"),
             Store::open(dir.path()).expect_err("refused"),
-            repair(dir.path()).expect_err("refused"),
+            repair_store(dir.path()).expect_err("refused"),
         ] {
             assert!(error.to_string().contains(&told) && !error.to_string().contains("--repair"), "{error}");
         }
@@ -186,7 +188,7 @@ fn a_manifest_of_a_newer_version_is_left_alone() {
     let text = r#"{"version": 4, "parts": ["of", "another", "shape"]}"#;
     fs::write(&manifest, text).expect("writes");
     fs::write(journal(dir.path()), "damaged\n").expect("writes");
-    let error = repair(dir.path()).expect_err("refused");
+    let error = repair_store(dir.path()).expect_err("refused");
     assert!(matches!(error, StoreError::Schema { found: 4, known: 3, .. }), "{error}");
     assert_eq!(fs::read_to_string(&manifest).expect("there"), text);
     assert_eq!(fs::read_to_string(journal(dir.path())).expect("there"), "damaged\n");
@@ -210,7 +212,7 @@ fn a_last_line_feed_that_is_not_what_was_written_is_damage() {
         assert!(matches!(error, StoreError::BadLine { line: 2, .. }), "{error}");
     }
     assert_eq!(fs::read(journal(dir.path())).expect("there"), bytes, "nothing is cut off");
-    let repairs = repair(dir.path()).expect("repairs");
+    let repairs = repair_store(dir.path()).expect("repairs");
     assert!(matches!(repairs.as_slice(), [Repair::Lines { lines, .. }] if lines == &[2]), "{repairs:?}");
     assert_eq!(read_records(dir.path()).expect("reads"), [row("a", 0)]);
 }
@@ -224,7 +226,7 @@ fn a_last_line_that_was_cut_short_is_found_and_set_aside() {
     let findings = audit_ends(dir.path()).expect("reads");
     let [torn] = findings.as_slice() else { panic!("{findings:?}") };
     assert_eq!(torn.fault, Fault::TornLine);
-    let repairs = repair(dir.path()).expect("repairs");
+    let repairs = repair_store(dir.path()).expect("repairs");
     let [Repair::Lines { aside, lines, .. }] = repairs.as_slice() else { panic!("{repairs:?}") };
     assert_eq!(lines, &[2]);
     let line = bytes.split_inclusive(|&byte| byte == b'\n').nth(1).expect("two lines").len();
@@ -239,7 +241,7 @@ fn a_repair_changes_nothing_in_a_folder_of_something_else() {
     for manifest in [r#"{"version": 1, "files": []}"#, r#"{"version": 4}"#, "of a person"] {
         let dir = folder();
         fs::write(dir.path().join("manifest.json"), manifest).expect("writes");
-        assert!(matches!(repair(dir.path()), Err(StoreError::NoResults { .. })));
+        assert!(matches!(repair_store(dir.path()), Err(StoreError::NoResults { .. })));
         assert!(matches!(Store::open(dir.path()), Err(StoreError::NotAStore { .. })));
         assert_eq!(fs::read_dir(dir.path()).expect("there").count(), 1, "no lock");
     }
@@ -277,15 +279,15 @@ fn a_folder_without_results_is_not_a_store_to_read() {
 fn a_merge_that_fails_leaves_no_folder() {
     let (good, bad, home) = (store_of(&[row("a", 0)]), folder(), folder());
     let into = home.path().join("deep/into");
-    merge(&[good.path(), bad.path()], &into).expect_err("one of them holds no results");
+    merge_stores(&[good.path(), bad.path()], &into).expect_err("one of them holds no results");
     assert!(!into.exists());
     // A folder cannot be read as a file: copying from this source fails.
     fs::create_dir(good.path().join("plans").join("x.parquet")).expect("makes a folder");
-    merge(&[good.path()], &into).expect_err("a source cannot be read");
+    merge_stores(&[good.path()], &into).expect_err("a source cannot be read");
     let left: Vec<_> = fs::read_dir(home.path()).expect("reads").collect();
     assert!(left.is_empty(), "{left:?}");
     fs::remove_dir(good.path().join("plans").join("x.parquet")).expect("removes");
-    merge(&[good.path()], &into).expect("merges");
+    merge_stores(&[good.path()], &into).expect("merges");
     assert_eq!(read_records(&into).expect("reads"), [row("a", 0)]);
 }
 
@@ -303,11 +305,11 @@ fn a_later_row_without_an_answer_does_not_replace_an_answer() {
         let (a, b, into) = (store_of(&[at(better, first)]), store_of(&[at(worse, second)]), folder());
         for dirs in [[a.path(), b.path()], [b.path(), a.path()]] {
             let fresh = into.path().join("fresh");
-            merge(&dirs, &fresh).expect("merges");
+            merge_stores(&dirs, &fresh).expect("merges");
             assert_eq!(read_records(&fresh).expect("reads"), [at(better, first)], "{worse:?}");
             fs::remove_dir_all(&fresh).expect("removes");
         }
-        merge(&[b.path()], a.path()).expect("merges into what is there");
+        merge_stores(&[b.path()], a.path()).expect("merges into what is there");
         assert_eq!(read_records(a.path()).expect("reads"), [at(better, first)], "{worse:?}");
     }
 }
@@ -331,10 +333,10 @@ fn a_merge_depends_on_no_order_and_can_be_done_twice() {
     let expected = [later(row("a", 0), 5), row("b", 0), row("c", 0), row("d", 2)];
     for dirs in [[one.path(), two.path()], [two.path(), one.path()]] {
         let into = folder();
-        let merged = merge(&dirs, into.path()).expect("merges");
+        let merged = merge_stores(&dirs, into.path()).expect("merges");
         assert_eq!((merged.read, merged.changed, merged.files), (7, 4, 1));
         assert_eq!(read_records(into.path()).expect("reads"), expected);
-        let again = merge(&dirs, into.path()).expect("merges");
+        let again = merge_stores(&dirs, into.path()).expect("merges");
         assert_eq!((again.changed, again.files), (0, 0));
         assert_eq!(read_records(into.path()).expect("reads"), expected);
     }
@@ -435,7 +437,7 @@ mod parquet {
         store.compact().expect("compacts").expect("there is a row");
         drop(store);
         assert_eq!(missing_shards(dir.path()).expect("reads"), missing);
-        let repairs = repair(dir.path()).expect("repairs");
+        let repairs = repair_store(dir.path()).expect("repairs");
         let [Repair::Forgotten { shard, aside }] = repairs.as_slice() else { panic!("{repairs:?}") };
         assert_eq!(*shard, missing[0]);
         assert_eq!(*aside, dir.path().join("manifest.json.damaged"));
@@ -460,7 +462,7 @@ mod parquet {
         fs::write(&manifest, "{").expect("writes");
         assert!(Store::open(dir.path()).expect_err("refused").to_string().contains("audit --repair"));
         fs::write(dir.path().join("manifest.json.damaged"), "of an earlier repair").expect("writes");
-        let repairs = repair(dir.path()).expect("repairs");
+        let repairs = repair_store(dir.path()).expect("repairs");
         let [Repair::Manifest { aside, .. }] = repairs.as_slice() else { panic!("{repairs:?}") };
         assert_eq!(*aside, dir.path().join("manifest.json.damaged.2"));
         assert_eq!(fs::read_to_string(aside).expect("it is kept"), "{");
@@ -486,7 +488,7 @@ mod parquet {
             error.contains("another digest than its name") && error.contains("audit --repair"),
             "{error}"
         );
-        let repairs = repair(dir.path()).expect("repairs");
+        let repairs = repair_store(dir.path()).expect("repairs");
         assert!(matches!(repairs.as_slice(), [Repair::Shard { aside, .. }] if aside.exists()), "{repairs:?}");
         assert_eq!(read_records(dir.path()).expect("reads"), []);
         assert_eq!(missing_shards(dir.path()).expect("reads"), []);
@@ -538,7 +540,7 @@ fn a_folder_of_something_else_takes_no_results() {
     let error = Store::open(home.path()).expect_err("refused");
     assert!(matches!(error, StoreError::NotAStore { .. }), "{error}");
     let source = store_of(&[row("a", 0)]);
-    merge(&[source.path()], home.path()).expect_err("refused");
+    merge_stores(&[source.path()], home.path()).expect_err("refused");
     // A foreign lock file is not overwritten, whatever is beside it.
     fs::create_dir(home.path().join("shards")).expect("makes a folder");
     Store::open(home.path()).expect_err("refused");
@@ -553,10 +555,10 @@ fn a_merge_goes_nowhere_near_what_it_reads() {
         Store::open(path(name)).expect("opens").append(&row("a", 0)).expect("appends");
     }
     for (from, into) in [("one", "one"), ("one", "one/new"), ("one/two", "one")] {
-        let error = merge(&[path(from)], path(into)).expect_err("refused");
+        let error = merge_stores(&[path(from)], path(into)).expect_err("refused");
         assert!(matches!(error, StoreError::Folder(_)), "{from} {into}: {error}");
     }
-    merge(&[path("one")], path("three")).expect("merges");
+    merge_stores(&[path("one")], path("three")).expect("merges");
 }
 
 #[test]
@@ -569,6 +571,6 @@ fn a_merge_into_a_store_removes_what_a_killed_one_left_beside_it() {
     fs::create_dir(&left).expect("writable");
     // Killed after the store got its name, with the lock file still in the folder.
     fs::write(left.join("lock"), "").expect("writable");
-    merge(&[from.path()], &into).expect("merges");
+    merge_stores(&[from.path()], &into).expect("merges");
     assert!(!left.exists(), "it is not removed");
 }

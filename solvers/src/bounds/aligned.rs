@@ -35,13 +35,13 @@ impl Argument for Aligned {
         Evidence::Alignment
     }
 
-    fn failure(&self) -> &'static str {
+    fn failure_message(&self) -> &'static str {
         "sizes rounded up to their alignments give no more"
     }
 
-    fn prove(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt> {
+    fn prove_bound(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt> {
         let mut best: Option<(u64, u64)> = None;
-        for align in alignments(arena) {
+        for align in common_divisors(arena) {
             tick(arena.len() as u64)?;
             let load = rounded_load(arena, align).unwrap_or(0);
             if load > best.map_or(known, |(value, _)| value) {
@@ -58,11 +58,11 @@ impl Argument for Aligned {
 }
 
 /// The common divisor of all alignments and the greatest of them, ascending, without 1.
-fn alignments(arena: &Instance) -> Vec<u64> {
+fn common_divisors(arena: &Instance) -> Vec<u64> {
     let mut all: Vec<u64> = arena.buffers().iter().map(|buffer| buffer.align.get()).collect();
     all.sort_unstable();
     all.dedup();
-    let common = all.iter().copied().fold(0, planlab_dsa::gcd);
+    let common = all.iter().copied().fold(0, planlab_dsa::greatest_common_divisor);
     all.drain(..all.len().saturating_sub(MOST_ALIGNMENTS));
     all.push(common);
     all.sort_unstable();
@@ -89,7 +89,7 @@ fn rounded_load(arena: &Instance, align: u64) -> Option<u64> {
 
 /// The steps at which all of a buffer is in use.
 fn whole_steps(buffer: &Buffer) -> impl Iterator<Item = (u32, u32)> {
-    let whole = buffer.pieces().filter(|piece| piece.bytes() == buffer.size.get());
+    let whole = buffer.active_pieces().filter(|piece| piece.bytes() == buffer.size.get());
     whole.map(|piece| (piece.steps.start().get(), piece.steps.end().get()))
 }
 
@@ -101,7 +101,7 @@ mod tests {
     fn value(buffers: &[Buffer]) -> Option<u64> {
         let instance = Instance::from_buffers(buffers.to_vec()).expect("valid");
         let known = instance.load().bytes.get();
-        let found = Aligned.prove(&instance, known, &mut |_| Ok(())).expect("no limit");
+        let found = Aligned.prove_bound(&instance, known, &mut |_| Ok(())).expect("no limit");
         found.map(|found| found.value)
     }
 

@@ -16,8 +16,8 @@ pub(super) trait Argument: Sync {
     fn evidence(&self) -> Evidence;
 
     /// The message if nothing was found.
-    fn failure(&self) -> &'static str;
+    fn failure_message(&self) -> &'static str;
 
     /// A bound above the known bound `known`, in bytes, if the argument has one.
-    fn prove(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt>;
+    fn prove_bound(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt>;
 }

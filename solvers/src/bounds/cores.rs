@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 
 use planlab_dsa::{Buffer, Halt, Instance, LiveRange};
 
-use super::view::{clip, crests};
+use super::view::{clip_to_steps, section_crests};
 use crate::tick::Tick;
 
 /// The number of peaks around which windows grow.
@@ -37,9 +37,9 @@ pub(super) struct Core {
 }
 
 /// Windows around the highest peaks with at most `most` remaining buffers, the small ones first.
-pub(super) fn cores(arena: &Instance, most: usize, tick: &mut Tick<'_>) -> Result<Vec<Core>, Halt> {
-    let crests = crests(arena.buffers().iter());
-    let mut peaks = peaks(&crests);
+pub(super) fn cut_cores(arena: &Instance, most: usize, tick: &mut Tick<'_>) -> Result<Vec<Core>, Halt> {
+    let crests = section_crests(arena.buffers().iter());
+    let mut peaks = peak_sections(&crests);
     let (mut all, mut seen) = (Vec::new(), BTreeSet::new());
     let mut width = SMALLEST;
     while !peaks.is_empty() {
@@ -53,7 +53,7 @@ pub(super) fn cores(arena: &Instance, most: usize, tick: &mut Tick<'_>) -> Resul
                 growing.push(peak);
             }
             if seen.insert((first, end)) {
-                match Core::cut(arena, steps, most) {
+                match Core::cut_window(arena, steps, most) {
                     Kept::Some(core) => all.push(core),
                     Kept::None => {}
                     Kept::TooMany => growing.retain(|&other| other != peak),
@@ -67,7 +67,7 @@ pub(super) fn cores(arena: &Instance, most: usize, tick: &mut Tick<'_>) -> Resul
 }
 
 /// The sections with the most bytes; no two are adjacent.
-fn peaks(crests: &[(u32, u64)]) -> Vec<usize> {
+fn peak_sections(crests: &[(u32, u64)]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..crests.len()).collect();
     order.sort_by_key(|&number| (std::cmp::Reverse(crests[number].1), number));
     let mut peaks: Vec<usize> = Vec::new();
@@ -92,10 +92,11 @@ enum Kept {
 
 impl Core {
     /// Cuts a window out.
-    fn cut(arena: &Instance, steps: LiveRange, most: usize) -> Kept {
+    fn cut_window(arena: &Instance, steps: LiveRange, most: usize) -> Kept {
         // A buffer that is paused all the time conflicts with no other, not even with those taken out.
-        let inside =
-            |buffer| clip(buffer, steps).map(without_windows).filter(|b| b.pieces().next().is_some());
+        let inside = |buffer| {
+            clip_to_steps(buffer, steps).map(without_windows).filter(|b| b.active_pieces().next().is_some())
+        };
         let mut kept: Vec<Buffer> = arena.buffers().iter().filter_map(inside).collect();
         let common = kept.iter().fold(1, |most, buffer| most.max(buffer.align.get()));
         let is_free =

@@ -1,6 +1,6 @@
 //! Lower bounds beyond the load: each argument, what it proves and at what cost.
 //!
-//! [`raise`] proves all that it can on a run, the cheap arguments first; [`prove`] also reports every step. An argument
+//! [`raise_bounds`] proves all that it can on a run, the cheap arguments first; [`prove_bounds`] also reports every step. An argument
 //! never gives a bound that is too high: the tests check each against brute force and exhaustive search. All arguments
 //! look at one arena at a time, without hand-overs. A bound on plans *with* hand-overs comes from a changed instance,
 //! in which every buffer that may overwrite another begins a step later.
@@ -58,7 +58,7 @@ use planlab_dsa::{Bytes, Evidence, Halt, Instance, Run, Scope};
 
 use argument::Argument;
 pub(crate) use bits::Bits;
-use view::{View, views};
+use view::{View, instance_views};
 
 use crate::tick::Tick;
 
@@ -92,7 +92,7 @@ pub struct Step {
     pub how: String,
 }
 
-fn arguments(effort: Effort) -> Vec<Box<dyn Argument>> {
+fn arguments_for(effort: Effort) -> Vec<Box<dyn Argument>> {
     let mut all: Vec<Box<dyn Argument>> = vec![
         Box::new(aligned::Aligned),
         Box::new(patterns::Patterns),
@@ -115,37 +115,38 @@ fn arguments(effort: Effort) -> Vec<Box<dyn Argument>> {
 ///
 /// The `Halt` that ends the run: [`planlab_dsa::Stop::Proved`] if a bound meets the incumbent, a limit, or
 /// [`planlab_dsa::PlanError::Refuted`].
-pub fn raise(run: &mut Run<'_>, effort: Effort) -> Result<(), Halt> {
-    prove(run, effort, &mut |_| ())
+pub fn raise_bounds(run: &mut Run<'_>, effort: Effort) -> Result<(), Halt> {
+    prove_bounds(run, effort, &mut |_| ())
 }
 
 /// The same, and calls `report` for every argument when it ends or is cut short, the cheapest first.
 ///
 /// # Errors
 ///
-/// As [`raise`].
-pub fn prove(run: &mut Run<'_>, effort: Effort, report: &mut dyn FnMut(Step)) -> Result<(), Halt> {
+/// As [`raise_bounds`].
+pub fn prove_bounds(run: &mut Run<'_>, effort: Effort, report: &mut dyn FnMut(Step)) -> Result<(), Halt> {
     let instance = run.instance();
-    let mut tracks: Vec<Track<'_>> = views(instance).into_iter().map(Track::new).collect();
-    for argument in arguments(effort) {
+    let mut tracks: Vec<Track<'_>> = instance_views(instance).into_iter().map(Track::new).collect();
+    for argument in arguments_for(effort) {
         for track in &mut tracks {
             if !track.is_worth(&*argument) {
                 continue;
             }
             let before = run.clock().now();
             let mut work = 0;
-            let applied = track.apply(&*argument, &mut |units| {
+            let applied = track.apply_argument(&*argument, &mut |units| {
                 work += units;
                 run.tick(units)
             });
-            let (evidence, scope, value) = (argument.evidence(), track.view.scope, Bytes::new(track.total()));
+            let (evidence, scope, value) =
+                (argument.evidence(), track.view.scope, Bytes::new(track.total_bound()));
             let finished = applied.is_ok();
             let (how, halt) = match applied {
                 Ok(how) => (how, Ok(())),
                 Err(halt) => (None, Err(halt)),
             };
             let raised = how.is_some();
-            let how = how.unwrap_or_else(|| argument.failure().to_owned());
+            let how = how.unwrap_or_else(|| argument.failure_message().to_owned());
             let seconds = run.clock().now().saturating_sub(before).as_secs_f64();
             report(Step { evidence, value, scope, seconds, work, raised, finished, how });
             halt?;
@@ -167,12 +168,13 @@ struct Track<'i> {
 
 impl<'i> Track<'i> {
     fn new(view: View<'i>) -> Self {
-        let known = |arena: &Instance| planlab_dsa::initial_bound(arena).of(Scope::NoHandOver).value.get();
+        let known =
+            |arena: &Instance| planlab_dsa::initial_bound(arena).best_claim(Scope::NoHandOver).value.get();
         let known = view.arenas.iter().map(|arena| known(arena)).collect();
         Self { view, known, rounded: None }
     }
 
-    fn total(&self) -> u64 {
+    fn total_bound(&self) -> u64 {
         self.known.iter().sum()
     }
 
@@ -187,10 +189,14 @@ impl<'i> Track<'i> {
     }
 
     /// Applies the argument; returns its description if it raises anything.
-    fn apply(&mut self, argument: &dyn Argument, tick: &mut Tick<'_>) -> Result<Option<String>, Halt> {
+    fn apply_argument(
+        &mut self,
+        argument: &dyn Argument,
+        tick: &mut Tick<'_>,
+    ) -> Result<Option<String>, Halt> {
         let mut how: Option<String> = None;
         for (arena, known) in self.view.arenas.iter().zip(&mut self.known) {
-            if let Some(found) = argument.prove(arena, *known, tick)? {
+            if let Some(found) = argument.prove_bound(arena, *known, tick)? {
                 *known = found.value;
                 how = Some(found.how);
             }

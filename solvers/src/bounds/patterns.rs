@@ -38,7 +38,7 @@ use planlab_dsa::{Buffer, Evidence, Halt, Instance};
 
 use super::argument::{Argument, Found};
 use super::bits::Bits;
-use super::view::crests;
+use super::view::section_crests;
 use crate::demands::has_windows;
 use crate::tick::Tick;
 
@@ -54,21 +54,21 @@ impl Argument for Patterns {
         Evidence::NormalPattern
     }
 
-    fn failure(&self) -> &'static str {
+    fn failure_message(&self) -> &'static str {
         "sums of sizes reach what was known"
     }
 
-    fn prove(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt> {
+    fn prove_bound(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt> {
         let Some(align) = common_alignment(arena) else { return Ok(None) };
         let is_free = align == 1 && arena.buffers().iter().all(|buffer| buffer.pin.is_none());
         if is_free && known <= arena.load().bytes.get() {
             return Ok(None);
         }
-        let grain = arena.granularity();
+        let grain = arena.offset_granularity();
         let mut work = MOST_WORK;
         let mut components = Vec::new();
         let mut bound = known.div_ceil(grain);
-        for component in split(arena) {
+        for component in split_components(arena) {
             let stack = Stack::new(&component, grain, align);
             let Some(least) = stack.least_top(stack.load, &mut work, tick)? else { return Ok(None) };
             bound = bound.max(least);
@@ -91,7 +91,7 @@ impl Argument for Patterns {
 /// The alignment of all buffers in granules, if they share one; `None` if they differ, or if a pause has a window in
 /// use.
 fn common_alignment(arena: &Instance) -> Option<u64> {
-    let grain = arena.granularity();
+    let grain = arena.offset_granularity();
     let free = arena.buffers().iter().filter(|buffer| buffer.pin.is_none());
     let mut aligns: Vec<u64> = free.map(|buffer| buffer.align.get().div_ceil(grain)).collect();
     aligns.sort_unstable();
@@ -105,9 +105,9 @@ fn common_alignment(arena: &Instance) -> Option<u64> {
 }
 
 /// The buffers by component; a single component if some pairs are kept apart.
-fn split(arena: &Instance) -> Vec<Vec<&Buffer>> {
+fn split_components(arena: &Instance) -> Vec<Vec<&Buffer>> {
     let mut buffers: Vec<&Buffer> = arena.buffers().iter().collect();
-    if !arena.apart().is_empty() {
+    if !arena.keep_apart_pairs().is_empty() {
         return vec![buffers];
     }
     buffers.sort_by_key(|buffer| buffer.live.start());
@@ -141,13 +141,14 @@ impl Stack {
         let end = |buffer: &&&Buffer| Some((buffer.pin?.get() + buffer.size.get()) / grain);
         let pinned_ends: Vec<u64> = component.iter().filter_map(|buffer| end(&buffer)).collect();
         let load =
-            crests(component.iter().copied()).into_iter().map(|(_, load)| load).max().unwrap_or(0) / grain;
+            section_crests(component.iter().copied()).into_iter().map(|(_, load)| load).max().unwrap_or(0)
+                / grain;
         let load_is_sum = pinned_ends.is_empty() && align == 1;
         let load = load.max(pinned_ends.iter().copied().max().unwrap_or(0));
         Self { sizes, pinned_ends, align, load, load_is_sum }
     }
 
-    fn rounded(&self, number: u64) -> u64 {
+    fn round_number(&self, number: u64) -> u64 {
         number.next_multiple_of(self.align)
     }
 
@@ -160,32 +161,32 @@ impl Stack {
             return Ok(Some(from));
         }
         // A stack of everything exceeds `from` by at most one buffer, or does not reach it.
-        let granules = from.saturating_add(self.rounded(largest));
+        let granules = from.saturating_add(self.round_number(largest));
         if granules >= MOST_GRANULES {
             return Ok(None);
         }
-        let len = index(granules + 1);
+        let len = as_index(granules + 1);
         // Sums of rounded sizes, and sums in which one size, the topmost, is not rounded.
-        let (mut sums, mut tops) = (Bits::none(len), Bits::none(len));
+        let (mut sums, mut tops) = (Bits::empty_set(len), Bits::empty_set(len));
         sums.insert(0);
-        self.pinned_ends.iter().for_each(|&end| sums.insert(index(self.rounded(end))));
+        self.pinned_ends.iter().for_each(|&end| sums.insert(as_index(self.round_number(end))));
         for &size in &self.sizes {
-            let Some(left) = work.checked_sub(2 * sums.words()) else { return Ok(None) };
+            let Some(left) = work.checked_sub(2 * sums.word_count()) else { return Ok(None) };
             *work = left;
-            tick(sums.words() / 8 + 1)?;
-            if from >= size && sums.contains(index(from - size)) {
+            tick(sums.word_count() / 8 + 1)?;
+            if from >= size && sums.contains(as_index(from - size)) {
                 return Ok(Some(from));
             }
-            tops.or_shifted(index(self.rounded(size)));
-            tops.union(&sums.moved_up(index(size), len));
-            sums.or_shifted(index(self.rounded(size)));
+            tops.or_shifted(as_index(self.round_number(size)));
+            tops.union(&sums.moved_up(as_index(size), len));
+            sums.or_shifted(as_index(self.round_number(size)));
         }
-        let top = tops.next(index(from)).map_or(u64::MAX, |top| top as u64);
+        let top = tops.next_member(as_index(from)).map_or(u64::MAX, |top| top as u64);
         Ok(Some(top.min(pinned)))
     }
 }
 
-fn index(number: u64) -> usize {
+fn as_index(number: u64) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
@@ -194,29 +195,29 @@ mod tests {
     use planlab_dsa::Offset;
 
     use super::*;
-    use crate::placement::testing::{aligned, buffer};
+    use crate::placement::testing::{aligned, test_buffer};
 
     fn above(buffers: &[Buffer], known: u64) -> Option<u64> {
         let instance = Instance::from_buffers(buffers.to_vec()).expect("valid");
-        let found = Patterns.prove(&instance, known, &mut |_| Ok(())).expect("no limit");
+        let found = Patterns.prove_bound(&instance, known, &mut |_| Ok(())).expect("no limit");
         found.map(|found| found.value)
     }
 
     #[test]
     fn sums_that_can_be_reached() {
-        let three = [buffer(4, 0, 2), buffer(6, 1, 3), buffer(9, 2, 4)];
+        let three = [test_buffer(4, 0, 2), test_buffer(6, 1, 3), test_buffer(9, 2, 4)];
         // 4, 6, 9, 10, 13, 15, 19; the load is 15.
         for (known, expected) in [(15, None), (16, Some(19)), (19, None)] {
             assert_eq!(above(&three, known), expected, "{known}");
         }
-        let apart = [buffer(4, 0, 2), buffer(6, 2, 4)];
+        let apart = [test_buffer(4, 0, 2), test_buffer(6, 2, 4)];
         // Nothing can be higher than a stack of everything: then there is no bound.
         assert_eq!(above(&apart, 7), None);
     }
 
     #[test]
     fn pins_begin_new_sums() {
-        let pinned = [buffer(5, 0, 2).with_pin(Offset::new(20)), buffer(10, 0, 2)];
+        let pinned = [test_buffer(5, 0, 2).with_pin(Offset::new(20)), test_buffer(10, 0, 2)];
         // 10, 25, 35
         assert_eq!(above(&pinned, 15), Some(25));
         assert_eq!(above(&pinned, 26), Some(35));

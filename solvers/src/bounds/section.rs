@@ -43,8 +43,8 @@ use planlab_dsa::{Evidence, Halt, Instance};
 
 use super::argument::{Argument, Found};
 use super::bits::Bits;
-use super::cores::cores;
-use super::view::{Section, sections};
+use super::cores::cut_cores;
+use super::view::{Section, live_sections};
 use crate::demands::has_windows;
 use crate::tick::Tick;
 
@@ -66,20 +66,20 @@ impl Argument for Tight {
         Evidence::Section
     }
 
-    fn failure(&self) -> &'static str {
+    fn failure_message(&self) -> &'static str {
         "what can lie below each buffer, in all sections at once, leaves room"
     }
 
-    fn prove(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt> {
+    fn prove_bound(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt> {
         if arena.len() <= MOST_BUFFERS || self.windows == 0 {
-            return self.refute(arena, known, tick);
+            return self.refute_height(arena, known, tick);
         }
         let mut found: Option<Found> = None;
-        let cores = cores(arena, MOST_BUFFERS, tick)?;
+        let cores = cut_cores(arena, MOST_BUFFERS, tick)?;
         for core in cores.iter().rev().take(self.windows) {
             let known = found.as_ref().map_or(known, |found| found.value);
-            if let Some(inner) = self.refute(&core.inner, known.saturating_sub(core.taken), tick)? {
-                let value = (inner.value + core.taken).next_multiple_of(arena.granularity());
+            if let Some(inner) = self.refute_height(&core.inner, known.saturating_sub(core.taken), tick)? {
+                let value = (inner.value + core.taken).next_multiple_of(arena.offset_granularity());
                 let how = format!("in steps {} to {}: {}", core.steps.start(), core.steps.end(), inner.how);
                 found = Some(Found { value, how });
             }
@@ -90,14 +90,19 @@ impl Argument for Tight {
 
 impl Tight {
     /// A bound above `known` on the height of one instance.
-    fn refute(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt> {
-        let grain = arena.granularity();
+    fn refute_height(
+        &self,
+        arena: &Instance,
+        known: u64,
+        tick: &mut Tick<'_>,
+    ) -> Result<Option<Found>, Halt> {
+        let grain = arena.offset_granularity();
         let Some(shape) = Shape::new(arena, grain) else { return Ok(None) };
-        let heights = shape.heights(known.div_ceil(grain));
+        let heights = shape.possible_heights(known.div_ceil(grain));
         let (mut at, mut stride, mut probing) = (0, 1, self.probing);
         // Capacities in growing strides: a refuted capacity refutes the smaller ones, too.
         while let Some(&capacity) = heights.get(at + stride - 1) {
-            if shape.refutes(capacity, &mut probing, tick)? {
+            if shape.refutes_capacity(capacity, &mut probing, tick)? {
                 at += stride;
                 stride *= 2;
             } else if stride == 1 {
@@ -128,7 +133,7 @@ struct Shape {
     at: Vec<Vec<u32>>,
 }
 
-fn small(bytes: u64, grain: u64) -> Option<usize> {
+fn as_small(bytes: u64, grain: u64) -> Option<usize> {
     Some(bytes / grain).filter(|&granules| granules < MOST_GRANULES).and_then(|g| usize::try_from(g).ok())
 }
 
@@ -139,14 +144,14 @@ impl Shape {
         if buffers.len() > MOST_BUFFERS || has_windows(arena) {
             return None;
         }
-        let sizes: Option<Vec<usize>> = buffers.iter().map(|b| small(b.size.get(), grain)).collect();
+        let sizes: Option<Vec<usize>> = buffers.iter().map(|b| as_small(b.size.get(), grain)).collect();
         let aligns: Option<Vec<usize>> =
-            buffers.iter().map(|b| small(b.align.get().next_multiple_of(grain), grain)).collect();
-        let pin = |pin: u64| small(pin, grain);
+            buffers.iter().map(|b| as_small(b.align.get().next_multiple_of(grain), grain)).collect();
+        let pin = |pin: u64| as_small(pin, grain);
         let pins: Option<Vec<Option<usize>>> =
             buffers.iter().map(|b| b.pin.map_or(Some(None), |p| pin(p.get()).map(Some))).collect();
         let sizes = sizes?;
-        let sections = sections(arena, MOST_BUFFERS * MOST_BUFFERS)?;
+        let sections = live_sections(arena, MOST_BUFFERS * MOST_BUFFERS)?;
         let loads = sections.iter().map(|s| s.members.iter().map(|&m| sizes[m as usize]).sum()).collect();
         let mut shape = Self {
             aligns: aligns?,
@@ -157,11 +162,11 @@ impl Shape {
             sections,
             sizes,
         };
-        shape.connect(arena);
+        shape.connect_sections(arena);
         Some(shape)
     }
 
-    fn connect(&mut self, arena: &Instance) {
+    fn connect_sections(&mut self, arena: &Instance) {
         for (section, number) in self.sections.iter().zip(0..) {
             for &member in &section.members {
                 self.at[member as usize].push(number);
@@ -169,7 +174,7 @@ impl Shape {
                 self.against[member as usize].extend(others);
             }
         }
-        for pair in arena.apart() {
+        for pair in arena.keep_apart_pairs() {
             self.against[pair.first.index()].push(pair.second.get());
             self.against[pair.second.index()].push(pair.first.get());
         }
@@ -180,45 +185,50 @@ impl Shape {
     }
 
     /// The possible heights, from `known` on, of a lowest plan: sums of sizes if nothing is pinned or aligned.
-    fn heights(&self, known: u64) -> Vec<usize> {
+    fn possible_heights(&self, known: u64) -> Vec<usize> {
         let most = usize::try_from(MOST_GRANULES).unwrap_or(usize::MAX);
         let known = usize::try_from(known).unwrap_or(usize::MAX);
         let is_free = self.aligns.iter().all(|&align| align == 1) && self.pins.iter().all(Option::is_none);
         if !is_free {
             return (known..most).collect();
         }
-        let mut sums = Bits::none(most);
+        let mut sums = Bits::empty_set(most);
         sums.insert(0);
         self.sizes.iter().for_each(|&size| sums.or_shifted(size));
-        sums.clear(0, known);
+        sums.clear_range(0, known);
         sums.iter().collect()
     }
 
     /// Whether the rules show that no plan fits a capacity.
-    fn refutes(&self, capacity: usize, probing: &mut u64, tick: &mut Tick<'_>) -> Result<bool, Halt> {
+    fn refutes_capacity(
+        &self,
+        capacity: usize,
+        probing: &mut u64,
+        tick: &mut Tick<'_>,
+    ) -> Result<bool, Halt> {
         if self.loads.iter().chain(&self.sizes).any(|&load| load > capacity) {
             return Ok(true);
         }
-        let mut offsets = self.free(capacity);
-        let fills = self.fills(capacity, &mut offsets, tick)?;
+        let mut offsets = self.free_offsets(capacity);
+        let fills = self.fill_sections(capacity, &mut offsets, tick)?;
         let state = Rules { shape: self, capacity, fills };
-        if !state.propagate(&mut offsets, tick)? {
+        if !state.propagate_rules(&mut offsets, tick)? {
             return Ok(true);
         }
-        Ok(!state.probe(&mut offsets, probing, tick)?)
+        Ok(!state.probe_offsets(&mut offsets, probing, tick)?)
     }
 
     /// Every offset that alignment and pin allow.
-    fn free(&self, capacity: usize) -> Vec<Bits> {
+    fn free_offsets(&self, capacity: usize) -> Vec<Bits> {
         let one = |row: usize| {
             let len = (capacity + 1).saturating_sub(self.sizes[row]);
             match self.pins[row] {
                 Some(pin) => {
-                    let mut bits = Bits::none(len);
+                    let mut bits = Bits::empty_set(len);
                     bits.insert(pin);
                     bits
                 }
-                None => Bits::multiples(self.aligns[row], len),
+                None => Bits::multiples_of(self.aligns[row], len),
             }
         };
         (0..self.sizes.len()).map(one).collect()
@@ -226,7 +236,7 @@ impl Shape {
 
     /// For the tightest sections and each of their members, the room that the others and up to the slack can take
     /// together; removes all other offsets.
-    fn fills(
+    fn fill_sections(
         &self,
         capacity: usize,
         offsets: &mut [Bits],
@@ -242,7 +252,7 @@ impl Shape {
             let Some(left) = room.checked_sub(cost) else { break };
             room = left;
             tick(cost * members.len() as u64 / 16 + 1)?;
-            let fill = self.fill(number, capacity);
+            let fill = self.fill_section(number, capacity);
             for (&member, fill) in members.iter().zip(&fill) {
                 offsets[member as usize].intersect(fill);
             }
@@ -251,15 +261,15 @@ impl Shape {
         Ok(fills)
     }
 
-    fn fill(&self, number: usize, capacity: usize) -> Vec<Bits> {
+    fn fill_section(&self, number: usize, capacity: usize) -> Vec<Bits> {
         let members = &self.sections[number].members;
         let slack = capacity - self.loads[number];
         let without = |skipped: u32| {
-            let mut sums = Bits::none(capacity + 1);
+            let mut sums = Bits::empty_set(capacity + 1);
             sums.insert(0);
             let others = members.iter().filter(|&&other| other != skipped);
             others.for_each(|&other| sums.or_shifted(self.sizes[other as usize]));
-            sums.widen(slack);
+            sums.widen_by(slack);
             sums
         };
         members.iter().map(|&member| without(member)).collect()
@@ -275,19 +285,19 @@ struct Rules<'s> {
 
 impl Rules<'_> {
     /// Applies pairs and covers until nothing changes; false if a buffer has no offset left.
-    fn propagate(&self, offsets: &mut [Bits], tick: &mut Tick<'_>) -> Result<bool, Halt> {
+    fn propagate_rules(&self, offsets: &mut [Bits], tick: &mut Tick<'_>) -> Result<bool, Halt> {
         loop {
             let mut changed = false;
             for row in 0..offsets.len() {
                 tick(self.shape.against[row].len() as u64 / 8 + 1)?;
-                match self.pairs(row, offsets) {
+                match self.apply_pairs(row, offsets) {
                     None => return Ok(false),
                     Some(less) => changed |= less,
                 }
             }
             for number in 0..self.shape.sections.len() {
                 tick(self.shape.sections[number].members.len() as u64 / 2 + 1)?;
-                match self.cover(number, offsets) {
+                match self.apply_cover(number, offsets) {
                     None => return Ok(false),
                     Some(less) => changed |= less,
                 }
@@ -299,17 +309,17 @@ impl Rules<'_> {
     }
 
     /// Removes offsets that leave no room for a buffer in conflict; `None` if no offset is left.
-    fn pairs(&self, row: usize, offsets: &mut [Bits]) -> Option<bool> {
+    fn apply_pairs(&self, row: usize, offsets: &mut [Bits]) -> Option<bool> {
         let size = self.shape.sizes[row];
         let mut mine = offsets[row].clone();
         for &other in &self.shape.against[row] {
             let theirs = &offsets[other as usize];
-            let (low, high) = (theirs.first()?, theirs.last()?);
+            let (low, high) = (theirs.first_member()?, theirs.last_member()?);
             // Neither fully below their highest place nor fully above their lowest.
             let from = (high + 1).saturating_sub(size);
-            mine.clear(from, low + self.shape.sizes[other as usize]);
+            mine.clear_range(from, low + self.shape.sizes[other as usize]);
         }
-        mine.first()?;
+        mine.first_member()?;
         let changed = mine != offsets[row];
         offsets[row] = mine;
         Some(changed)
@@ -317,7 +327,7 @@ impl Rules<'_> {
 
     /// Counts what no buffer of a section can reach, and assigns an address that only one buffer can reach to it;
     /// `None` if too much stays free.
-    fn cover(&self, number: usize, offsets: &mut [Bits]) -> Option<bool> {
+    fn apply_cover(&self, number: usize, offsets: &mut [Bits]) -> Option<bool> {
         let members = &self.shape.sections[number].members;
         let slack = self.capacity - self.shape.loads[number];
         if slack >= self.capacity / 2 {
@@ -326,10 +336,10 @@ impl Rules<'_> {
         let reach = |row: u32, offsets: &[Bits]| {
             let row = row as usize;
             let mut reach = offsets[row].moved_up(0, self.capacity);
-            reach.widen(self.shape.sizes[row] - 1);
+            reach.widen_by(self.shape.sizes[row] - 1);
             reach
         };
-        let (mut once, mut twice) = (Bits::none(self.capacity), Bits::none(self.capacity));
+        let (mut once, mut twice) = (Bits::empty_set(self.capacity), Bits::empty_set(self.capacity));
         for &member in members {
             let mut reach = reach(member, offsets);
             let mut again = reach.clone();
@@ -343,14 +353,14 @@ impl Rules<'_> {
             return None;
         }
         once.subtract(&twice);
-        if free < slack || once.first().is_none() {
+        if free < slack || once.first_member().is_none() {
             return Some(false);
         }
         let mut changed = false;
         for &member in members {
             let mut alone = reach(member, offsets);
             alone.intersect(&once);
-            if let (Some(low), Some(high)) = (alone.first(), alone.last()) {
+            if let (Some(low), Some(high)) = (alone.first_member(), alone.last_member()) {
                 changed |= self.must_hold(member as usize, low, high, offsets)?;
             }
         }
@@ -360,16 +370,16 @@ impl Rules<'_> {
     /// Requires the buffer to hold both addresses.
     fn must_hold(&self, row: usize, low: usize, high: usize, offsets: &mut [Bits]) -> Option<bool> {
         let before = offsets[row].count();
-        offsets[row].clear(0, (high + 1).saturating_sub(self.shape.sizes[row]));
-        offsets[row].clear(low + 1, self.capacity + 1);
-        offsets[row].first()?;
+        offsets[row].clear_range(0, (high + 1).saturating_sub(self.shape.sizes[row]));
+        offsets[row].clear_range(low + 1, self.capacity + 1);
+        offsets[row].first_member()?;
         Some(offsets[row].count() < before)
     }
 
     /// Removes offsets that a probe refutes, until nothing changes or the work is spent; false if a buffer has no
     /// offset left.
-    fn probe(&self, offsets: &mut [Bits], work: &mut u64, tick: &mut Tick<'_>) -> Result<bool, Halt> {
-        let words = offsets.iter().map(Bits::words).sum::<u64>().max(1);
+    fn probe_offsets(&self, offsets: &mut [Bits], work: &mut u64, tick: &mut Tick<'_>) -> Result<bool, Halt> {
+        let words = offsets.iter().map(Bits::word_count).sum::<u64>().max(1);
         let pass = words * (1 + self.shape.sections.len() as u64);
         let mut order: Vec<usize> = (0..offsets.len()).collect();
         loop {
@@ -385,9 +395,9 @@ impl Rules<'_> {
                         continue;
                     }
                     changed = true;
-                    offsets[row].clear(place, place + 1);
+                    offsets[row].clear_range(place, place + 1);
                 }
-                if offsets[row].first().is_none() || !self.propagate(offsets, tick)? {
+                if offsets[row].first_member().is_none() || !self.propagate_rules(offsets, tick)? {
                     return Ok(false);
                 }
             }
@@ -406,12 +416,12 @@ impl Rules<'_> {
         tick: &mut Tick<'_>,
     ) -> Result<bool, Halt> {
         let mut fixed = offsets.to_vec();
-        fixed[row] = Bits::none(place + 1);
+        fixed[row] = Bits::empty_set(place + 1);
         fixed[row].insert(place);
         for &number in &self.shape.at[row] {
             self.fill_around(row, place, number as usize, &mut fixed);
         }
-        self.propagate(&mut fixed, tick)
+        self.propagate_rules(&mut fixed, tick)
     }
 
     /// Between a fixed buffer and another of its section there are only others of the section, and holes.

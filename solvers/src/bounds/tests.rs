@@ -2,12 +2,12 @@
 
 use std::sync::Mutex;
 
-use planlab_dsa::testing::{Shape, brute_force_within, corpus, exhaustive, instances};
+use planlab_dsa::testing::{Shape, brute_force_within, corpus, instances, lowest_height};
 use planlab_dsa::{Budget, Buffer, Bytes, Honours, Outcome, execute};
 use proptest::prelude::*;
 
 use super::*;
-use crate::placement::testing::{buffer, descriptor, scripted};
+use crate::placement::testing::{scripted, test_buffer, test_descriptor};
 
 /// The limit of brute force: about a second.
 const MOST_PLACES: u64 = 500_000;
@@ -23,8 +23,8 @@ fn run(instance: &Instance, effort: Effort, budget: Budget) -> (Vec<Step>, Outco
         ..Honours::default()
     };
     let steps = Mutex::new(Vec::new());
-    let prover = scripted(descriptor("prover", honours), |run| {
-        prove(run, effort, &mut |step| steps.lock().expect("not poisoned").push(step))
+    let prover = scripted(test_descriptor("prover", honours), |run| {
+        prove_bounds(run, effort, &mut |step| steps.lock().expect("not poisoned").push(step))
     });
     let outcome = execute(&prover, instance, budget, 0);
     drop(prover);
@@ -54,10 +54,10 @@ proptest! {
     #[test]
     fn no_bound_is_above_the_optimum(
         instance in prop_oneof![
-            instances(Shape::plain()),
-            instances(Shape::everything()),
-            instances(Shape::plain().with_alignment(true).with_pins(true)),
-            instances(Shape::plain().with_pauses(true).with_in_place(true).with_apart(true)),
+            instances(Shape::plain_buffers()),
+            instances(Shape::every_feature()),
+            instances(Shape::plain_buffers().with_alignment(true).with_pins(true)),
+            instances(Shape::plain_buffers().with_pauses(true).with_in_place(true).with_apart(true)),
         ],
     ) {
         check(&instance)?;
@@ -69,9 +69,9 @@ proptest! {
 
     #[test]
     fn never_above_the_optimum_of_more_plain_buffers(
-        instance in instances(Shape::plain().with_max_buffers(12).with_max_size(9)),
+        instance in instances(Shape::plain_buffers().with_max_buffers(12).with_max_size(9)),
     ) {
-        if let Some(optimum) = exhaustive(&instance, 200_000) {
+        if let Some(optimum) = lowest_height(&instance, 200_000) {
             for step in steps(&instance, Effort::Thorough) {
                 prop_assert!(step.value <= optimum, "{step:?} above {optimum}");
             }
@@ -101,7 +101,7 @@ fn hard() -> Vec<Buffer> {
     assert_eq!((case.instance.load().bytes.get(), case.optimum), (20, Some(Bytes::new(21))));
     let later = |b: &Buffer| {
         let live = b.live;
-        buffer(b.size.get(), live.start().get() + 100, live.end().get() + 100)
+        test_buffer(b.size.get(), live.start().get() + 100, live.end().get() + 100)
     };
     case.instance.buffers().iter().map(later).collect()
 }
@@ -109,13 +109,13 @@ fn hard() -> Vec<Buffer> {
 /// The hard buffers, small ones at other steps, and one of 100 bytes that is always live.
 fn hidden(beside: u32) -> Instance {
     let mut buffers = hard();
-    buffers.push(buffer(100, 0, 1000));
-    buffers.extend((0..beside).map(|number| buffer(1, 200 + number, 202 + number)));
+    buffers.push(test_buffer(100, 0, 1000));
+    buffers.extend((0..beside).map(|number| test_buffer(1, 200 + number, 202 + number)));
     Instance::from_buffers(buffers).expect("valid")
 }
 
 fn alone(argument: &dyn Argument, instance: &Instance) -> Option<u64> {
-    let found = argument.prove(instance, instance.load().bytes.get(), &mut |_| Ok(()));
+    let found = argument.prove_bound(instance, instance.load().bytes.get(), &mut |_| Ok(()));
     found.expect("no limit").map(|found| found.value)
 }
 
@@ -134,7 +134,7 @@ fn search_and_section_find_a_hard_core_among_others() {
 fn pins_and_several_arenas_are_added_up() {
     let arena = |number| planlab_dsa::ArenaId::new(number);
     let second = hard().into_iter().map(|buffer| buffer.in_arena(arena(1)));
-    let pinned = buffer(3, 0, 9).with_pin(planlab_dsa::Offset::new(30));
+    let pinned = test_buffer(3, 0, 9).with_pin(planlab_dsa::Offset::new(30));
     let instance = Instance::builder()
         .buffers(hard())
         .buffers(second)
@@ -164,14 +164,14 @@ fn level(count: u32, steps: u32, most: u64, rng: &mut rand_chacha::ChaCha8Rng) -
     let mut buffers = Vec::new();
     for _ in 0..count {
         let (a, b) = (rng.random_range(0..steps), rng.random_range(0..steps));
-        buffers.push(buffer(rng.random_range(1..=most), a.min(b), a.max(b) + 1));
+        buffers.push(test_buffer(rng.random_range(1..=most), a.min(b), a.max(b) + 1));
     }
     let loose = Instance::from_buffers(buffers.clone()).expect("valid");
     let load = loose.load().bytes.get();
     for step in 0..steps {
-        let room = load - loose.load_curve().at(planlab_dsa::Step::new(step)).get();
+        let room = load - loose.load_curve().load_at(planlab_dsa::Step::new(step)).get();
         if room > 0 {
-            buffers.push(buffer(room, step, step + 1));
+            buffers.push(test_buffer(room, step, step + 1));
         }
     }
     Instance::from_buffers(buffers).expect("valid")

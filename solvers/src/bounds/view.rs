@@ -18,19 +18,21 @@ pub(super) struct View<'i> {
 
 /// The views of an instance: one if there are no permissions, otherwise one for each scope. A scope without any plan
 /// (pins that need a hand-over) is left out.
-pub(super) fn views(instance: &Instance) -> Vec<View<'_>> {
+pub(super) fn instance_views(instance: &Instance) -> Vec<View<'_>> {
     if instance.in_place().is_empty() {
-        return vec![View { scope: Scope::Any, arenas: alone(Cow::Borrowed(instance)) }];
+        return vec![View { scope: Scope::Any, arenas: arenas_alone(Cow::Borrowed(instance)) }];
     }
-    let both =
-        [(Scope::Any, shortened(instance)), (Scope::NoHandOver, changed(instance, |_, b| Some(b.clone())))];
+    let both = [
+        (Scope::Any, shorten_hand_overs(instance)),
+        (Scope::NoHandOver, change_buffers(instance, |_, b| Some(b.clone()))),
+    ];
     let view = |(scope, changed): (Scope, Option<Instance>)| {
-        Some(View { scope, arenas: alone(Cow::Owned(changed?)) })
+        Some(View { scope, arenas: arenas_alone(Cow::Owned(changed?)) })
     };
     both.into_iter().filter_map(view).collect()
 }
 
-fn alone(instance: Cow<'_, Instance>) -> Vec<Cow<'_, Instance>> {
+fn arenas_alone(instance: Cow<'_, Instance>) -> Vec<Cow<'_, Instance>> {
     if has_arenas(&instance) {
         return instance.split_arenas().into_iter().map(|part| Cow::Owned(part.instance)).collect();
     }
@@ -38,14 +40,19 @@ fn alone(instance: Cow<'_, Instance>) -> Vec<Cow<'_, Instance>> {
 }
 
 /// The instance in which each buffer that may overwrite another begins a step later.
-fn shortened(instance: &Instance) -> Option<Instance> {
+fn shorten_hand_overs(instance: &Instance) -> Option<Instance> {
     let mut is_output = vec![false; instance.len()];
     instance.in_place().iter().for_each(|pair| is_output[pair.output.index()] = true);
-    changed(instance, |id, buffer| if is_output[id.index()] { later(buffer) } else { Some(buffer.clone()) })
+    change_buffers(instance, |id, buffer| {
+        if is_output[id.index()] { without_first_step(buffer) } else { Some(buffer.clone()) }
+    })
 }
 
 /// The instance with changed buffers and without permissions; `None` if that has no plan.
-fn changed(instance: &Instance, change: impl Fn(BufferId, &Buffer) -> Option<Buffer>) -> Option<Instance> {
+fn change_buffers(
+    instance: &Instance,
+    change: impl Fn(BufferId, &Buffer) -> Option<Buffer>,
+) -> Option<Instance> {
     let mut new = vec![None; instance.len()];
     let mut kept = Vec::new();
     for (id, buffer) in instance.ids().zip(instance.buffers()) {
@@ -57,17 +64,17 @@ fn changed(instance: &Instance, change: impl Fn(BufferId, &Buffer) -> Option<Buf
     let pair = |pair: &KeepApart| {
         Some(KeepApart { first: new[pair.first.index()]?, second: new[pair.second.index()]? })
     };
-    let apart: Vec<KeepApart> = instance.apart().iter().filter_map(pair).collect();
+    let apart: Vec<KeepApart> = instance.keep_apart_pairs().iter().filter_map(pair).collect();
     Instance::builder().buffers(kept).apart(apart).arenas(instance.arenas().to_vec()).build().ok()
 }
 
 /// The buffer without its first step, at which all of it is in use.
-fn later(buffer: &Buffer) -> Option<Buffer> {
-    clip(buffer, LiveRange::new(buffer.live.start().get() + 1, buffer.live.end().get()).ok()?)
+fn without_first_step(buffer: &Buffer) -> Option<Buffer> {
+    clip_to_steps(buffer, LiveRange::new(buffer.live.start().get() + 1, buffer.live.end().get()).ok()?)
 }
 
 /// The part of a buffer inside some steps.
-pub(super) fn clip(buffer: &Buffer, steps: LiveRange) -> Option<Buffer> {
+pub(super) fn clip_to_steps(buffer: &Buffer, steps: LiveRange) -> Option<Buffer> {
     let live = buffer.live.intersection(steps)?;
     let inside = |pause: &Pause| {
         pause.steps.intersection(live).map(|steps| Pause { steps, window: pause.window.clone() })
@@ -78,10 +85,10 @@ pub(super) fn clip(buffer: &Buffer, steps: LiveRange) -> Option<Buffer> {
 
 /// The sets of buffers that are in use together, in step order; none is contained in the one before or after it. Each
 /// comes with a step at which it is in use. `None` if they have more than `most` members in total.
-pub(super) fn sections(instance: &Instance, most: usize) -> Option<Vec<Section>> {
+pub(super) fn live_sections(instance: &Instance, most: usize) -> Option<Vec<Section>> {
     let mut events = Vec::with_capacity(2 * instance.len());
     for (row, buffer) in (0_u32..).zip(instance.buffers()) {
-        for piece in buffer.pieces() {
+        for piece in buffer.active_pieces() {
             events.push((piece.steps.start().get(), true, row));
             events.push((piece.steps.end().get(), false, row));
         }
@@ -111,9 +118,9 @@ pub(super) fn sections(instance: &Instance, most: usize) -> Option<Vec<Section>>
 }
 
 /// A step of each section, ascending, and the bytes in use then.
-pub(super) fn crests<'b>(buffers: impl Iterator<Item = &'b Buffer>) -> Vec<(u32, u64)> {
+pub(super) fn section_crests<'b>(buffers: impl Iterator<Item = &'b Buffer>) -> Vec<(u32, u64)> {
     let mut events = Vec::new();
-    for piece in buffers.flat_map(Buffer::pieces) {
+    for piece in buffers.flat_map(Buffer::active_pieces) {
         events.push((piece.steps.start().get(), true, piece.bytes()));
         events.push((piece.steps.end().get(), false, piece.bytes()));
     }

@@ -20,7 +20,7 @@
 use planlab_dsa::{Evidence, Halt, Instance};
 
 use super::argument::{Argument, Found};
-use super::cores::{Core, cores};
+use super::cores::{Core, cut_cores};
 use crate::feasibility::{Problem, Verdict};
 use crate::tick::Tick;
 
@@ -40,21 +40,21 @@ impl Argument for Windows {
         Evidence::Search
     }
 
-    fn failure(&self) -> &'static str {
+    fn failure_message(&self) -> &'static str {
         "no window of steps was shown to be too full"
     }
 
-    fn prove(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt> {
-        let mut ladder = Ladder { grain: arena.granularity(), known, found: None };
+    fn prove_bound(&self, arena: &Instance, known: u64, tick: &mut Tick<'_>) -> Result<Option<Found>, Halt> {
+        let mut ladder = Ladder { grain: arena.offset_granularity(), known, found: None };
         let mut open: Vec<Window> = Vec::new();
-        for core in cores(arena, self.buffers, tick)? {
+        for core in cut_cores(arena, self.buffers, tick)? {
             open.extend(Problem::new(&core.inner).map(|problem| Window { core, problem }));
         }
         let mut nodes = FIRST_NODES;
         while nodes <= self.nodes && !open.is_empty() {
             let mut left = Vec::new();
             for window in open {
-                if !ladder.climb(&window, nodes, tick)? {
+                if !ladder.climb_window(&window, nodes, tick)? {
                     left.push(window);
                 }
             }
@@ -80,12 +80,12 @@ struct Ladder {
 
 impl Ladder {
     /// Raises the bound as far as a window can; returns whether the window is settled.
-    fn climb(&mut self, window: &Window, nodes: u64, tick: &mut Tick<'_>) -> Result<bool, Halt> {
+    fn climb_window(&mut self, window: &Window, nodes: u64, tick: &mut Tick<'_>) -> Result<bool, Halt> {
         let mut stride = 1;
         loop {
             let capacity = (self.known.div_ceil(self.grain) + stride - 1).saturating_mul(self.grain);
             let answer = match capacity.checked_sub(window.core.taken) {
-                Some(inside) => window.problem.decide(inside, nodes, tick)?,
+                Some(inside) => window.problem.decide_capacity(inside, nodes, tick)?,
                 None => Verdict::Infeasible,
             };
             match answer {

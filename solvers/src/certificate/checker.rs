@@ -160,13 +160,13 @@ impl Certificate {
     /// # Errors
     ///
     /// What is wrong with it; for the steps, the first wrong one.
-    pub fn check(&self, instance: &Instance) -> Result<Bytes, CertificateError> {
+    pub fn check_proof(&self, instance: &Instance) -> Result<Bytes, CertificateError> {
         self.check_head(instance)?;
         let facts = Facts::new(instance, self.capacity);
         let mut replay = Replay::new(&facts);
         for (number, &step) in (1..).zip(&self.steps) {
             let wrong = |fault| CertificateError::WrongStep { number, step, fault };
-            replay.step(step).map_err(wrong)?;
+            replay.replay_step(step).map_err(wrong)?;
         }
         if !replay.is_over || !replay.open.is_empty() {
             let open = replay.open.iter().map(|case| case.buffer).collect();
@@ -203,7 +203,10 @@ impl Certificate {
 fn unit_of(buffers: &[Buffer]) -> Bytes {
     let mut unit = 0;
     for buffer in buffers {
-        unit = gcd(gcd(unit, buffer.size.get()), buffer.pin.map_or(0, Offset::get));
+        unit = greatest_common_divisor(
+            greatest_common_divisor(unit, buffer.size.get()),
+            buffer.pin.map_or(0, Offset::get),
+        );
     }
     unit = unit.max(1);
     let misfit = |unit: u64| {
@@ -211,13 +214,13 @@ fn unit_of(buffers: &[Buffer]) -> Bytes {
         aligns.into_iter().find(|align| !unit.is_multiple_of(*align) && !align.is_multiple_of(unit))
     };
     while let Some(align) = misfit(unit) {
-        unit = gcd(unit, align);
+        unit = greatest_common_divisor(unit, align);
     }
     Bytes::new(unit)
 }
 
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
+fn greatest_common_divisor(a: u64, b: u64) -> u64 {
+    if b == 0 { a } else { greatest_common_divisor(b, a % b) }
 }
 
 /// The fixed data of an instance.
@@ -239,12 +242,16 @@ impl Facts {
         let buffers = instance.buffers();
         let ids = 0..buffers.len();
         let conflict = |a: usize, b: usize| {
-            let meet = || buffers[a].pieces().any(|p| buffers[b].pieces().any(|q| p.steps.overlaps(q.steps)));
+            let meet = || {
+                buffers[a]
+                    .active_pieces()
+                    .any(|p| buffers[b].active_pieces().any(|q| p.steps.overlaps(q.steps)))
+            };
             a != b && meet()
         };
         let mut neighbours: Vec<Vec<usize>> =
             ids.clone().map(|a| ids.clone().filter(|&b| conflict(a, b)).collect()).collect();
-        for pair in instance.apart() {
+        for pair in instance.keep_apart_pairs() {
             neighbours[pair.first.index()].push(pair.second.index());
             neighbours[pair.second.index()].push(pair.first.index());
         }
@@ -254,7 +261,7 @@ impl Facts {
             align: buffers.iter().map(|buffer| buffer.align.get().into()).collect(),
             pin: buffers.iter().map(|buffer| buffer.pin.map(|pin| pin.get().into())).collect(),
             neighbours,
-            active: active(buffers),
+            active: active_sections(buffers),
             pins_overlap: false,
         };
         let at_pin =
@@ -269,16 +276,18 @@ impl Facts {
 
     /// The end of a pinned neighbour that a buffer at this offset would overlap.
     fn in_the_way(&self, buffer: usize, offset: u128) -> Option<u128> {
-        self.pinned(buffer).find(|&(pin, end)| offset < end && pin < offset + self.size[buffer]).map(|p| p.1)
+        self.pinned_neighbours(buffer)
+            .find(|&(pin, end)| offset < end && pin < offset + self.size[buffer])
+            .map(|p| p.1)
     }
 
     /// Pin and end of the pinned neighbours.
-    fn pinned(&self, buffer: usize) -> impl Iterator<Item = (u128, u128)> {
+    fn pinned_neighbours(&self, buffer: usize) -> impl Iterator<Item = (u128, u128)> {
         self.neighbours[buffer].iter().filter_map(|&at| self.pin[at].map(|pin| (pin, pin + self.size[at])))
     }
 
     /// The lowest aligned offset from `offset` on that pinned neighbours leave free.
-    fn lift(&self, buffer: usize, offset: u128) -> u128 {
+    fn lift_offset(&self, buffer: usize, offset: u128) -> u128 {
         let mut offset = self.round_up(buffer, offset);
         while let Some(end) = self.in_the_way(buffer, offset) {
             offset = self.round_up(buffer, end);
@@ -287,11 +296,11 @@ impl Facts {
     }
 }
 
-fn active(buffers: &[Buffer]) -> Vec<Vec<usize>> {
-    let starts = buffers.iter().flat_map(|buffer| buffer.pieces().map(|piece| piece.steps.start()));
+fn active_sections(buffers: &[Buffer]) -> Vec<Vec<usize>> {
+    let starts = buffers.iter().flat_map(|buffer| buffer.active_pieces().map(|piece| piece.steps.start()));
     let starts: BTreeSet<_> = starts.collect();
     let at = |step| {
-        let is_active = |id: &usize| buffers[*id].pieces().any(|piece| piece.steps.contains(step));
+        let is_active = |id: &usize| buffers[*id].active_pieces().any(|piece| piece.steps.contains(step));
         (0..buffers.len()).filter(is_active).collect()
     };
     let mut sets: Vec<Vec<usize>> = starts.into_iter().map(at).collect();
@@ -325,21 +334,21 @@ struct Replay<'f> {
 
 impl<'f> Replay<'f> {
     fn new(facts: &'f Facts) -> Self {
-        let clear = |at: usize| facts.pin[at].unwrap_or_else(|| facts.lift(at, 0));
+        let clear = |at: usize| facts.pin[at].unwrap_or_else(|| facts.lift_offset(at, 0));
         let low: Vec<u128> = (0..facts.size.len()).map(clear).collect();
         let known =
             Known { low: low.clone(), base: low, is_free: facts.pin.iter().map(Option::is_none).collect() };
         Self { facts, known, open: Vec::new(), is_over: false }
     }
 
-    fn step(&mut self, step: Step) -> Result<(), StepFault> {
+    fn replay_step(&mut self, step: Step) -> Result<(), StepFault> {
         match (step, self.is_over) {
-            (Step::Skip(buffer), true) => self.skip(buffer),
+            (Step::Skip(buffer), true) => self.replay_skip(buffer),
             (Step::Skip(_), false) => Err(StepFault::NothingToSkip),
             (_, true) => Err(StepFault::CaseIsOver),
-            (Step::Place(buffer), false) => self.place(buffer),
-            (Step::Settle(buffer), false) => self.settle(buffer),
-            (Step::Raise(buffer), false) => self.raise(buffer),
+            (Step::Place(buffer), false) => self.replay_place(buffer),
+            (Step::Settle(buffer), false) => self.settle_buffer(buffer),
+            (Step::Raise(buffer), false) => self.raise_neighbours(buffer),
             (Step::Over, false) if self.cannot_be() => {
                 self.is_over = true;
                 Ok(())
@@ -360,7 +369,7 @@ impl<'f> Replay<'f> {
         }
     }
 
-    fn place(&mut self, buffer: usize) -> Result<(), StepFault> {
+    fn replay_place(&mut self, buffer: usize) -> Result<(), StepFault> {
         self.check_free(buffer)?;
         let low = self.known.low[buffer];
         let fits_below = |&other: &usize| self.known.low[other] + self.facts.size[other] <= low;
@@ -368,34 +377,34 @@ impl<'f> Replay<'f> {
             return Err(StepFault::FitsBelow { other });
         }
         self.open.push(Open { buffer, before: self.known.clone() });
-        self.put(buffer);
+        self.put_lowest(buffer);
         Ok(())
     }
 
-    fn settle(&mut self, buffer: usize) -> Result<(), StepFault> {
+    fn settle_buffer(&mut self, buffer: usize) -> Result<(), StepFault> {
         self.check_free(buffer)?;
         let end = self.known.low[buffer] + self.facts.size[buffer];
         if let Some(other) = self.free_neighbours(buffer).find(|&other| self.known.low[other] < end) {
             return Err(StepFault::PushesUp { other });
         }
-        self.put(buffer);
+        self.put_lowest(buffer);
         Ok(())
     }
 
     /// Puts the buffer at its lowest offset, below its unplaced neighbours.
-    fn put(&mut self, buffer: usize) {
+    fn put_lowest(&mut self, buffer: usize) {
         self.known.is_free[buffer] = false;
         let end = self.known.low[buffer] + self.facts.size[buffer];
         for &other in &self.facts.neighbours[buffer] {
             if self.known.is_free[other] {
-                let base = self.known.base[other].max(self.facts.lift(other, end));
+                let base = self.known.base[other].max(self.facts.lift_offset(other, end));
                 self.known.base[other] = base;
                 self.known.low[other] = self.known.low[other].max(base);
             }
         }
     }
 
-    fn skip(&mut self, buffer: usize) -> Result<(), StepFault> {
+    fn replay_skip(&mut self, buffer: usize) -> Result<(), StepFault> {
         if self.open.last().is_none_or(|case| case.buffer != buffer) {
             return Err(StepFault::NothingToSkip);
         }
@@ -407,7 +416,7 @@ impl<'f> Replay<'f> {
         Ok(())
     }
 
-    fn raise(&mut self, buffer: usize) -> Result<(), StepFault> {
+    fn raise_neighbours(&mut self, buffer: usize) -> Result<(), StepFault> {
         self.check_free(buffer)?;
         if self.known.low[buffer] <= self.known.base[buffer] {
             return Err(StepFault::Rests);
@@ -419,7 +428,7 @@ impl<'f> Replay<'f> {
     /// Raises a buffer that has an unplaced neighbour below it.
     fn lie_above_another(&mut self, buffer: usize) {
         let ends = self.free_neighbours(buffer).map(|at| self.known.low[at] + self.facts.size[at]);
-        let low = ends.min().map_or(NOWHERE, |end| self.facts.lift(buffer, end));
+        let low = ends.min().map_or(NOWHERE, |end| self.facts.lift_offset(buffer, end));
         self.known.low[buffer] = self.known.low[buffer].max(low);
     }
 

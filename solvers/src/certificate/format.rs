@@ -63,7 +63,7 @@ impl FromStr for Step {
 
 /// A proof that no plan without hand-overs fits a capacity.
 ///
-/// Do not rely on it before [`Certificate::check`] has accepted it.
+/// Do not rely on it before [`Certificate::check_proof`] has accepted it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Certificate {

@@ -3,9 +3,9 @@
 use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, Planner, Run};
 
 use super::Switches;
-use super::search::solve;
+use super::search::solve_draft;
 use crate::arenas::{has_arenas, plan_each_arena};
-use crate::pairs::follow;
+use crate::pairs::follow_course;
 use crate::placement::greedy::HONOURS;
 
 /// Placement as a constraint problem, solved by Pumpkin; key `cp/pumpkin`.
@@ -55,6 +55,8 @@ impl Planner for CpPumpkin {
         if has_arenas(run.instance()) {
             return plan_each_arena(self, run);
         }
-        follow(run, self.switches.reductions(), |run, course, draft| solve(run, course, draft, self.switches))
+        follow_course(run, self.switches.reductions(), |run, course, draft| {
+            solve_draft(run, course, draft, self.switches)
+        })
     }
 }

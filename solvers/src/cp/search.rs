@@ -18,8 +18,8 @@ use pumpkin_core::termination::TerminationCondition;
 use pumpkin_core::variables::DomainId;
 
 use super::Switches;
-use super::model::{MOST_UNITS, Model, small};
-use crate::pairs::{Course, Draft, prove};
+use super::model::{MOST_UNITS, Model, as_small};
+use crate::pairs::{PairCourse, PairDraft, prove_bound};
 
 /// Steps of each probe of the first round; the number doubles from round to round.
 const PATIENCE: u64 = 200;
@@ -27,16 +27,16 @@ const PATIENCE: u64 = 200;
 const MOST_ROUNDS: u32 = 40;
 
 /// Improves the plan of a draft until it is optimal.
-pub(super) fn solve(
+pub(super) fn solve_draft(
     run: &mut Run<'_>,
-    course: &mut Course,
-    draft: Draft<'_>,
+    course: &mut PairCourse,
+    draft: PairDraft<'_>,
     switches: Switches,
 ) -> Result<(), Halt> {
-    let draft = &draft.coarse(MOST_UNITS);
-    let mut search = Search::new(run, draft, switches)?;
+    let draft = &draft.in_coarse_units(MOST_UNITS);
+    let mut search = CpSearch::new(run, draft, switches)?;
     if switches.start {
-        search.begin(run)?;
+        search.begin_with_plan(run)?;
     }
     search.at_most(search.best - 1);
     for round in 0.. {
@@ -45,8 +45,8 @@ pub(super) fn solve(
                 return Ok(());
             }
             let steps = PATIENCE << u32::min(round, MOST_ROUNDS);
-            let (height, steps) = search.probe(height, steps, switches);
-            search.look(run, course, draft, height, steps)?;
+            let (height, steps) = search.probe_height(height, steps, switches);
+            search.look_for_lower(run, course, draft, height, steps)?;
         }
     }
     Ok(())
@@ -72,7 +72,7 @@ enum Verdict {
     Unknown,
 }
 
-struct Search {
+struct CpSearch {
     model: Model,
     guide: Guide,
     resolver: ResolutionResolver,
@@ -86,12 +86,12 @@ struct Search {
     best: u64,
 }
 
-impl Search {
-    fn new(run: &mut Run<'_>, draft: &Draft<'_>, switches: Switches) -> Result<Self, Halt> {
-        let before = run.remaining();
+impl CpSearch {
+    fn new(run: &mut Run<'_>, draft: &PairDraft<'_>, switches: Switches) -> Result<Self, Halt> {
+        let before = run.remaining_time();
         let model = Model::new(run, draft, switches)?;
         let guide = Guide::new(&model, draft, switches);
-        let built = before.zip(run.remaining()).map(|(before, after)| before.saturating_sub(after));
+        let built = before.zip(run.remaining_time()).map(|(before, after)| before.saturating_sub(after));
         let margin = (built.unwrap_or_default() / 2, Duration::ZERO);
         let work = draft.relations.len() as u64 + 16;
         let (bound, best) = (draft.floor, draft.ceiling);
@@ -99,8 +99,8 @@ impl Search {
     }
 
     /// Passes the solver the plan to start from, so that it decides alike if it can.
-    fn begin(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
-        let shown = self.decide(run, None, None)?;
+    fn begin_with_plan(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+        let shown = self.decide_height(run, None, None)?;
         self.guide.warm = None;
         match shown {
             Verdict::Plan(_) => Ok(()),
@@ -110,7 +110,7 @@ impl Search {
 
     /// The greatest height of a probe, and its steps. If there is no height between bound and plan, or probes are off:
     /// all lower heights, without a limit.
-    fn probe(&self, height: Height, steps: u64, switches: Switches) -> (Option<u64>, Option<u64>) {
+    fn probe_height(&self, height: Height, steps: u64, switches: Switches) -> (Option<u64>, Option<u64>) {
         if !switches.probe || self.bound + 1 >= self.best {
             return (None, None);
         }
@@ -122,25 +122,25 @@ impl Search {
     }
 
     /// Looks for a plan of at most `most` units, and uses what is found or proved.
-    fn look(
+    fn look_for_lower(
         &mut self,
         run: &mut Run<'_>,
-        course: &mut Course,
-        draft: &Draft<'_>,
+        course: &mut PairCourse,
+        draft: &PairDraft<'_>,
         most: Option<u64>,
         steps: Option<u64>,
     ) -> Result<(), Halt> {
-        match self.decide(run, most, steps)? {
+        match self.decide_height(run, most, steps)? {
             Verdict::Plan(units) => {
                 // A coarse plan's order may be higher than the plan itself; that plan is not searched for again.
                 let said = draft.places.iter().zip(&units).map(|(place, offset)| offset + place.size);
                 let said = said.max().unwrap_or(0);
-                self.best = self.best.min(said).min(course.improve(run, draft, &units)?);
+                self.best = self.best.min(said).min(course.improve_incumbent(run, draft, &units)?);
                 self.at_most(self.best - 1);
             }
             Verdict::None(bound) => {
                 self.bound = bound;
-                prove(run, (draft.unit, bound), Evidence::Cp)?;
+                prove_bound(run, (draft.unit, bound), Evidence::Cp)?;
                 self.at_least(bound);
             }
             Verdict::Unknown => {}
@@ -151,26 +151,31 @@ impl Search {
     /// Excludes plans above `height` from now on.
     fn at_most(&mut self, height: u64) {
         let variable = self.model.height;
-        self.post(predicate![variable <= small(height)]);
+        self.post_fact(predicate![variable <= as_small(height)]);
     }
 
     /// Excludes plans below `height` from now on.
     fn at_least(&mut self, height: u64) {
         let variable = self.model.height;
-        self.post(predicate![variable >= small(height)]);
+        self.post_fact(predicate![variable >= as_small(height)]);
     }
 
-    fn post(&mut self, fact: Predicate) {
+    fn post_fact(&mut self, fact: Predicate) {
         if !self.model.solver.is_inconsistent() {
             self.model.solver.add_clause([fact], self.model.tag);
         }
     }
 
     /// Looks for a plan of at most `most` units, in at most `steps` steps.
-    fn decide(&mut self, run: &mut Run<'_>, most: Option<u64>, steps: Option<u64>) -> Result<Verdict, Halt> {
+    fn decide_height(
+        &mut self,
+        run: &mut Run<'_>,
+        most: Option<u64>,
+        steps: Option<u64>,
+    ) -> Result<Verdict, Halt> {
         let (height, offsets) = (self.model.height, &self.model.offsets);
-        let assumed = most.map(|most| predicate![height <= small(most)]);
-        let left = run.remaining();
+        let assumed = most.map(|most| predicate![height <= as_small(most)]);
+        let left = run.remaining_time();
         let mut watch = Watch { run, halt: None, work: self.work, steps, left, margin: &mut self.margin };
         let solver = &mut self.model.solver;
         let (guide, resolver) = (&mut self.guide, &mut self.resolver);
@@ -185,13 +190,13 @@ impl Search {
                 return watch.halt.map_or(Ok(Verdict::Unknown), Err);
             }
         };
-        let Some(steps) = found else { return Ok(Verdict::None(self.refuted(most))) };
+        let Some(steps) = found else { return Ok(Verdict::None(self.refuted_bound(most))) };
         let units = steps.into_iter().enumerate().map(|(place, steps)| self.model.units_of(place, steps));
         Ok(Verdict::Plan(units.collect()))
     }
 
     /// The bound if there is no plan up to `most`.
-    fn refuted(&self, most: Option<u64>) -> u64 {
+    fn refuted_bound(&self, most: Option<u64>) -> u64 {
         match most {
             Some(most) if !self.model.solver.is_inconsistent() => most + 1,
             _ => self.best,
@@ -212,9 +217,9 @@ struct Watch<'r, 'i> {
 }
 
 impl Watch<'_, '_> {
-    fn look(&mut self) -> Result<(), Halt> {
+    fn check_limits(&mut self) -> Result<(), Halt> {
         self.run.tick(self.work)?;
-        let Some((before, left)) = self.left.zip(self.run.remaining()) else { return Ok(()) };
+        let Some((before, left)) = self.left.zip(self.run.remaining_time()) else { return Ok(()) };
         let (last, longest) = self.margin;
         *longest = before.saturating_sub(left).max(*longest);
         self.left = Some(left);
@@ -231,7 +236,7 @@ impl TerminationCondition for Watch<'_, '_> {
             *steps -= 1;
         }
         if self.halt.is_none() {
-            self.halt = self.look().err();
+            self.halt = self.check_limits().err();
         }
         self.halt.is_some()
     }
@@ -252,7 +257,7 @@ struct Guide {
 }
 
 impl Guide {
-    fn new(model: &Model, draft: &Draft<'_>, switches: Switches) -> Self {
+    fn new(model: &Model, draft: &PairDraft<'_>, switches: Switches) -> Self {
         let starts: Vec<i32> =
             draft.places.iter().enumerate().map(|(at, place)| model.steps_of(at, place.start)).collect();
         let warm = switches.start.then(|| WarmStart::new(&model.offsets, &starts));

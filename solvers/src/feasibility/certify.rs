@@ -47,7 +47,7 @@ pub fn certify(
 ) -> Result<Refutation, Halt> {
     let problem = if instance.len() > MOST_BUFFERS { None } else { Problem::new(instance) };
     let Some(problem) = problem else { return Ok(Refutation::Unsupported) };
-    let steps = if problem.contradictory || problem.floor() > capacity {
+    let steps = if problem.contradictory || problem.floor_height() > capacity {
         vec![Step::Over]
     } else {
         match prove(&problem, capacity.get() / problem.unit(), nodes, tick) {
@@ -70,7 +70,7 @@ fn prove(
     tick: &mut (dyn FnMut(u64) -> Result<(), Halt> + Send),
 ) -> Result<Option<Vec<Step>>, Cut> {
     let body = || {
-        let mut search = Search::new(problem, Preference::plain(Ranking::ALL[0]));
+        let mut search = Search::new(problem, Preference::from_ranking(Ranking::ALL[0]));
         search.proof = Some(Vec::new());
         let found = search.run(capacity, nodes, tick)?;
         Ok(search.proof.filter(|_| !found))

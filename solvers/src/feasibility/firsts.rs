@@ -31,7 +31,7 @@ impl Firsts {
     }
 
     /// Takes an item with its lowest offset; offsets come in ascending order.
-    pub(super) fn take(&mut self, span: Span, item: u32, low: u64) {
+    pub(super) fn take_item(&mut self, span: Span, item: u32, low: u64) {
         let [first, second] = &mut self.open;
         for word in span.start as usize / 64..(span.end as usize).div_ceil(64) {
             if second[word] == 0 {

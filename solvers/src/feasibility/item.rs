@@ -69,11 +69,12 @@ impl Item {
         is_apart: bool,
     ) -> Option<Self> {
         let span = |steps: LiveRange| {
-            let range = columns.of(steps);
+            let range = columns.columns_of(steps);
             Span { start: to_u32(range.start), end: to_u32(range.end) }
         };
         let mut spans: Vec<Span> = Vec::new();
-        for span in buffer.pieces().map(|piece| span(piece.steps)).filter(|span| span.start < span.end) {
+        for span in buffer.active_pieces().map(|piece| span(piece.steps)).filter(|span| span.start < span.end)
+        {
             match spans.last_mut() {
                 Some(last) if last.end == span.start => last.end = span.end,
                 _ => spans.push(span),
@@ -110,7 +111,7 @@ impl Item {
     }
 
     /// The lowest offset, not below `offset`, that pinned items leave free.
-    pub(super) fn lift(&self, offset: u64) -> u64 {
+    pub(super) fn lift_offset(&self, offset: u64) -> u64 {
         let mut offset = offset;
         for &(low, high) in &self.holes {
             if low <= offset && offset < high {

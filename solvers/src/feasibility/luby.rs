@@ -10,7 +10,7 @@
 /// # Panics
 ///
 /// If `index` is 0 or 2^64 - 1.
-pub(crate) const fn luby(index: u64) -> u64 {
+pub(crate) const fn luby_number(index: u64) -> u64 {
     assert!(index > 0 && index < u64::MAX, "the sequence has no such element");
     let mut index = index;
     loop {
@@ -28,8 +28,8 @@ mod tests {
 
     #[test]
     fn each_power_of_two_comes_after_two_copies_of_what_was() {
-        let first: Vec<u64> = (1..=15).map(luby).collect();
+        let first: Vec<u64> = (1..=15).map(luby_number).collect();
         assert_eq!(first, [1, 1, 2, 1, 1, 2, 4, 1, 1, 2, 1, 1, 2, 4, 8]);
-        assert_eq!(luby((1 << 20) - 1), 1 << 19);
+        assert_eq!(luby_number((1 << 20) - 1), 1 << 19);
     }
 }

@@ -13,17 +13,17 @@ pub(super) struct State(u64, u64);
 
 impl State {
     /// Adds an item whose lowest offset is `low`.
-    pub(super) fn add(&mut self, item: usize, low: u64, rests: bool) {
+    pub(super) fn add_item(&mut self, item: usize, low: u64, rests: bool) {
         let word = low << 1 | u64::from(rests);
-        let first = fold(word ^ 0x9E37_79B9_7F4A_7C15, (item as u64) ^ 0xD6E8_FEB8_6659_FD93);
-        let second = fold(first ^ word, 0xE703_7ED1_A0B4_28DB);
-        self.0 ^= fold(second ^ item as u64, 0x5899_65CC_7537_4CC3);
+        let first = fold_product(word ^ 0x9E37_79B9_7F4A_7C15, (item as u64) ^ 0xD6E8_FEB8_6659_FD93);
+        let second = fold_product(first ^ word, 0xE703_7ED1_A0B4_28DB);
+        self.0 ^= fold_product(second ^ item as u64, 0x5899_65CC_7537_4CC3);
         self.1 ^= second;
     }
 }
 
 /// Both halves of a product, combined.
-fn fold(a: u64, b: u64) -> u64 {
+fn fold_product(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b | 1);
     let high = u64::try_from(product >> 64).unwrap_or(0);
     let low = u64::try_from(product & u128::from(u64::MAX)).unwrap_or(0);
@@ -52,26 +52,26 @@ impl Memo {
         Self { entries: vec![Entry::default(); Self::LEAST], kept: 0 }
     }
 
-    fn slot(&self, state: State) -> usize {
+    fn slot_of(&self, state: State) -> usize {
         usize::try_from(state.0 & (self.entries.len() as u64 - 1)).unwrap_or(0)
     }
 
     /// Whether the state is known to fail at `capacity`.
-    pub(super) fn knows(&self, state: State, capacity: u64) -> bool {
-        let entry = &self.entries[self.slot(state)];
+    pub(super) fn knows_failure(&self, state: State, capacity: u64) -> bool {
+        let entry = &self.entries[self.slot_of(state)];
         entry.state == state && capacity < entry.below
     }
 
-    pub(super) fn keep(&mut self, state: State, capacity: u64) {
+    pub(super) fn keep_failure(&mut self, state: State, capacity: u64) {
         if self.kept > self.entries.len() / 2 && self.entries.len() < Self::MOST {
             let old = std::mem::take(&mut self.entries);
             self.entries = vec![Entry::default(); 4 * old.len()];
             for entry in old.into_iter().filter(|entry| entry.below > 0) {
-                let slot = self.slot(entry.state);
+                let slot = self.slot_of(entry.state);
                 self.entries[slot] = entry;
             }
         }
-        let slot = self.slot(state);
+        let slot = self.slot_of(state);
         if self.entries[slot].below == 0 {
             self.kept += 1;
         }
@@ -85,7 +85,7 @@ mod tests {
 
     fn state(items: &[(usize, u64, bool)]) -> State {
         let mut state = State::default();
-        items.iter().for_each(|&(item, low, rests)| state.add(item, low, rests));
+        items.iter().for_each(|&(item, low, rests)| state.add_item(item, low, rests));
         state
     }
 
@@ -104,13 +104,17 @@ mod tests {
     fn a_failure_counts_at_its_capacity_and_below() {
         let mut memo = Memo::new();
         let failed = state(&[(1, 5, true)]);
-        assert!(!memo.knows(failed, 0) && !memo.knows(State::default(), 0));
-        memo.keep(failed, 10);
-        assert!(memo.knows(failed, 10) && memo.knows(failed, 3) && !memo.knows(failed, 11));
+        assert!(!memo.knows_failure(failed, 0) && !memo.knows_failure(State::default(), 0));
+        memo.keep_failure(failed, 10);
+        assert!(
+            memo.knows_failure(failed, 10)
+                && memo.knows_failure(failed, 3)
+                && !memo.knows_failure(failed, 11)
+        );
         for low in 0..5_000 {
-            memo.keep(state(&[(2, low, true)]), 10);
+            memo.keep_failure(state(&[(2, low, true)]), 10);
         }
         assert!(memo.entries.len() > Memo::LEAST);
-        assert!(memo.knows(state(&[(2, 4_999, true)]), 10));
+        assert!(memo.knows_failure(state(&[(2, 4_999, true)]), 10));
     }
 }

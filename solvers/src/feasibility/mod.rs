@@ -27,7 +27,7 @@ mod search;
 mod van_der_corput;
 
 pub use certify::{Refutation, certify};
-pub(crate) use luby::luby;
+pub(crate) use luby::luby_number;
 pub(crate) use problem::Problem;
 pub(crate) use restarts::{Restarts, Turn, Verdict};
 pub(crate) use van_der_corput::van_der_corput;

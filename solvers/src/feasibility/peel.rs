@@ -16,10 +16,10 @@ const PASSES: usize = 8;
 
 /// The indices of items that can be set aside at every capacity of at least `capacity` units, in the order of removal.
 /// Put them back in reverse.
-pub(super) fn peel(items: &[Item], sections: usize, capacity: u64) -> Vec<usize> {
+pub(super) fn peel_items(items: &[Item], sections: usize, capacity: u64) -> Vec<usize> {
     let mut sums = Sums::new(sections);
     for item in items {
-        sums.add(item, 1);
+        sums.add_item(item, 1);
     }
     let mut is_left = vec![true; items.len()];
     let mut peeled = Vec::new();
@@ -28,7 +28,7 @@ pub(super) fn peel(items: &[Item], sections: usize, capacity: u64) -> Vec<usize>
         for (at, item) in items.iter().enumerate() {
             if is_left[at] && item.can_be_peeled() && sums.has_room(item, capacity) {
                 is_left[at] = false;
-                sums.add(item, -1);
+                sums.add_item(item, -1);
                 peeled.push(at);
             }
         }
@@ -50,17 +50,17 @@ impl Sums {
         Self { starts: vec![(0, 0); sections + 2], ends: vec![(0, 0); sections + 2] }
     }
 
-    fn add(&mut self, item: &Item, sign: i128) {
+    fn add_item(&mut self, item: &Item, sign: i128) {
         let change = (sign * i128::from(item.size), sign);
-        add(&mut self.starts, item.hull.start as usize, change);
-        add(&mut self.ends, item.hull.end as usize, change);
+        add_at(&mut self.starts, item.hull.start as usize, change);
+        add_at(&mut self.ends, item.hull.end as usize, change);
     }
 
     /// Whether the neighbours of an item leave room for it.
     fn has_room(&self, item: &Item, capacity: u64) -> bool {
         let Some(highest) = capacity.checked_sub(item.size) else { return false };
-        let begun = prefix(&self.starts, item.hull.end as usize);
-        let over = prefix(&self.ends, item.hull.start as usize + 1);
+        let begun = prefix_sum(&self.starts, item.hull.end as usize);
+        let over = prefix_sum(&self.ends, item.hull.start as usize + 1);
         let (size, align) = (i128::from(item.size), i128::from(item.align));
         // Without the item itself.
         let (units, count) = (begun.0 - over.0 - size, begun.1 - over.1 - 1);
@@ -70,7 +70,7 @@ impl Sums {
     }
 }
 
-fn add(tree: &mut [(i128, i128)], index: usize, change: (i128, i128)) {
+fn add_at(tree: &mut [(i128, i128)], index: usize, change: (i128, i128)) {
     let mut at = index + 1;
     while at < tree.len() {
         tree[at].0 += change.0;
@@ -80,7 +80,7 @@ fn add(tree: &mut [(i128, i128)], index: usize, change: (i128, i128)) {
 }
 
 /// The sum over all indices below `end`.
-fn prefix(tree: &[(i128, i128)], end: usize) -> (i128, i128) {
+fn prefix_sum(tree: &[(i128, i128)], end: usize) -> (i128, i128) {
     let (mut at, mut sum) = (end, (0, 0));
     while at > 0 {
         sum = (sum.0 + tree[at].0, sum.1 + tree[at].1);
@@ -92,14 +92,14 @@ fn prefix(tree: &[(i128, i128)], end: usize) -> (i128, i128) {
 #[cfg(test)]
 mod tests {
     use crate::feasibility::Problem;
-    use crate::placement::testing::instance;
+    use crate::placement::testing::test_instance;
 
     /// The number of buffers `(size, start, end)` that remain at a capacity.
     fn left(rows: &[(u64, u32, u32)], capacity: u64) -> usize {
-        let instance = instance(rows);
-        let (problem, aside) = Problem::new(&instance).expect("plain").peeled(&instance, capacity);
-        assert_eq!(problem.movable() + aside.len(), rows.len());
-        problem.movable()
+        let instance = test_instance(rows);
+        let (problem, aside) = Problem::new(&instance).expect("plain").peel_for(&instance, capacity);
+        assert_eq!(problem.movable_items() + aside.len(), rows.len());
+        problem.movable_items()
     }
 
     #[test]

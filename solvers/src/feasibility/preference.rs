@@ -41,18 +41,18 @@ pub(super) struct Preference {
 const BLUR: f64 = 0.15;
 
 impl Preference {
-    pub(super) const fn plain(ranking: Ranking) -> Self {
+    pub(super) const fn from_ranking(ranking: Ranking) -> Self {
         Self { ranking, blur: Vec::new() }
     }
 
-    pub(super) fn blurred(ranking: Ranking, problem: &Problem, random: &mut Random) -> Self {
+    pub(super) fn with_blur(ranking: Ranking, problem: &Problem, random: &mut Random) -> Self {
         let mut factor = || 1.0 + BLUR * random.between_minus_one_and_one();
         let blur = problem.items.iter().map(|_| [factor(), factor(), factor()]).collect();
         Self { ranking, blur }
     }
 
     /// Sorts items, the preferred first. `unplaced` has the number of unplaced units of each section.
-    pub(super) fn sort(&self, problem: &Problem, unplaced: &[u64], items: &mut [u32]) {
+    pub(super) fn sort_items(&self, problem: &Problem, unplaced: &[u64], items: &mut [u32]) {
         items.sort_by_cached_key(|&at| {
             let item = &problem.items[at as usize];
             let mut key = self.ranking.0.map(|measure| measure_of(measure, item, unplaced));

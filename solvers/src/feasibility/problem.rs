@@ -1,9 +1,9 @@
 //! A placement problem as the search sees it: sizes in units, time in sections.
 
-use planlab_dsa::{Buffer, Bytes, Instance, Offset, gcd};
+use planlab_dsa::{Buffer, Bytes, Instance, Offset, greatest_common_divisor};
 
 use super::item::{Item, Span, to_u32};
-use super::peel::peel;
+use super::peel::peel_items;
 use crate::demands::{has_windows, is_kept_apart};
 use crate::trees::Columns;
 
@@ -44,18 +44,18 @@ impl Problem {
     /// pair with a buffer that is never active, more than a million buffers, or numbers too large even in units.
     /// In-place permissions are ignored.
     pub(crate) fn new(instance: &Instance) -> Option<Self> {
-        Self::without(instance, &[])
+        Self::without_buffers(instance, &[])
     }
 
     /// As [`Problem::new`], without the buffers that are `is_aside`.
-    fn without(instance: &Instance, is_aside: &[bool]) -> Option<Self> {
+    fn without_buffers(instance: &Instance, is_aside: &[bool]) -> Option<Self> {
         if has_windows(instance) || instance.arenas().len() > 1 || instance.len() >= 1 << RANK_BITS {
             return None;
         }
         let mut buffers: Vec<(usize, &Buffer)> = instance.buffers().iter().enumerate().collect();
         buffers.retain(|(at, _)| !is_aside.get(*at).copied().unwrap_or(false));
         let is_apart = is_kept_apart(instance);
-        let never_active = |b: &Buffer| b.pieces().next().is_none();
+        let never_active = |b: &Buffer| b.active_pieces().next().is_none();
         if buffers.iter().any(|&(at, b)| is_apart[at] && b.pin.is_none() && never_active(b)) {
             return None;
         }
@@ -69,7 +69,8 @@ impl Problem {
             }
         }
         // Fixed buffers count, too: one that meets a part of a free buffer may lie between the columns of that one.
-        let columns = Columns::new(buffers.iter().flat_map(|(_, b)| b.pieces()).map(|p| p.steps.into()));
+        let columns =
+            Columns::new(buffers.iter().flat_map(|(_, b)| b.active_pieces()).map(|p| p.steps.into()));
         let items = buffers.iter().filter_map(|&(at, b)| Item::new((at, b), unit, &columns, is_apart[at]));
         let items: Vec<Item> = items.collect();
         let reach: u64 = items.iter().map(|item| item.size.next_multiple_of(item.align)).sum();
@@ -81,7 +82,8 @@ impl Problem {
             unit,
             hulls: items.iter().map(|item| item.hull).collect(),
             sizes: items.iter().map(|item| item.size).collect(),
-            is_plain: items.iter().all(|item| item.spans.is_empty()) && instance.apart().is_empty(),
+            is_plain: items.iter().all(|item| item.spans.is_empty())
+                && instance.keep_apart_pairs().is_empty(),
             has_pins: items.iter().any(|item| item.pin.is_some()),
             items,
             sections: columns.len(),
@@ -98,13 +100,13 @@ impl Problem {
 
     /// The same problem without the buffers that have a place whatever the others do, at any capacity of at least
     /// `capacity` bytes. Put these back by first fit, in the returned order.
-    pub(crate) fn peeled(self, instance: &Instance, capacity: u64) -> (Self, Vec<u32>) {
-        let mut aside = peel(&self.items, self.sections, capacity / self.unit);
+    pub(crate) fn peel_for(self, instance: &Instance, capacity: u64) -> (Self, Vec<u32>) {
+        let mut aside = peel_items(&self.items, self.sections, capacity / self.unit);
         aside.reverse();
         let aside: Vec<u32> = aside.iter().map(|&at| to_u32(self.items[at].buffer)).collect();
         let mut is_aside = vec![false; instance.len()];
         aside.iter().for_each(|&buffer| is_aside[buffer as usize] = true);
-        match Self::without(instance, &is_aside) {
+        match Self::without_buffers(instance, &is_aside) {
             Some(problem) if !aside.is_empty() => (problem, aside),
             _ => (self, Vec::new()),
         }
@@ -115,7 +117,7 @@ impl Problem {
     }
 
     /// The highest end, in bytes, of fixed and never active buffers: no plan is lower.
-    pub(crate) const fn floor(&self) -> Bytes {
+    pub(crate) const fn floor_height(&self) -> Bytes {
         Bytes::new(self.top)
     }
 
@@ -129,7 +131,7 @@ impl Problem {
     }
 
     /// The number of buffers that are free to move.
-    pub(crate) fn movable(&self) -> usize {
+    pub(crate) fn movable_items(&self) -> usize {
         self.items.iter().filter(|item| item.pin.is_none()).count()
     }
 
@@ -144,7 +146,7 @@ impl Problem {
 
     /// Whether two items may not share an address.
     #[inline]
-    pub(super) fn conflict(&self, a: usize, b: usize) -> bool {
+    pub(super) fn items_conflict(&self, a: usize, b: usize) -> bool {
         if self.is_plain { self.hulls[a].overlaps(self.hulls[b]) } else { self.conflict_in_parts(a, b) }
     }
 
@@ -162,7 +164,7 @@ impl Problem {
         };
         let overlap = |a: &Buffer, b: &Buffer| {
             let ((low, high), (other_low, other_high)) = (span(a), span(b));
-            let together = || a.pieces().any(|p| b.pieces().any(|q| p.steps.overlaps(q.steps)));
+            let together = || a.active_pieces().any(|p| b.active_pieces().any(|q| p.steps.overlaps(q.steps)));
             low < other_high && other_low < high && together()
         };
         // An instance accepts overlapping pins only if a hand-over could explain them.
@@ -176,7 +178,7 @@ impl Problem {
             item_of[item.buffer] = Some(at);
         }
         let mut apart: Vec<Vec<u32>> = vec![Vec::new(); self.items.len()];
-        for pair in instance.apart() {
+        for pair in instance.keep_apart_pairs() {
             let (Some(a), Some(b)) = (item_of[pair.first.index()], item_of[pair.second.index()]) else {
                 continue;
             };
@@ -203,7 +205,7 @@ impl Problem {
             let mut holes: Vec<(u64, u64)> = Vec::new();
             let mut blocked: Vec<(u64, u64)> = pinned
                 .iter()
-                .filter(|&&(other, _)| self.conflict(at, other))
+                .filter(|&&(other, _)| self.items_conflict(at, other))
                 .map(|&(other, pin)| (pin, pin + self.items[other].size))
                 .collect();
             blocked.sort_unstable();
@@ -232,13 +234,14 @@ impl Problem {
 }
 
 fn common_divisor(buffers: &[(usize, &Buffer)]) -> u64 {
-    let divisor_with =
-        |divisor, (_, b): &(usize, &Buffer)| gcd(gcd(divisor, b.size.get()), b.pin.map_or(0, Offset::get));
+    let divisor_with = |divisor, (_, b): &(usize, &Buffer)| {
+        greatest_common_divisor(greatest_common_divisor(divisor, b.size.get()), b.pin.map_or(0, Offset::get))
+    };
     let mut divisor = buffers.iter().fold(0, divisor_with).max(1);
     loop {
         let is_misfit = |align: &u64| !divisor.is_multiple_of(*align) && !align.is_multiple_of(divisor);
         match buffers.iter().map(|(_, b)| b.align.get()).find(is_misfit) {
-            Some(align) => divisor = gcd(divisor, align),
+            Some(align) => divisor = greatest_common_divisor(divisor, align),
             None => return divisor,
         }
     }

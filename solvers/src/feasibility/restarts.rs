@@ -2,7 +2,7 @@
 
 use planlab_dsa::Halt;
 
-use super::luby::luby;
+use super::luby::luby_number;
 use super::preference::{Preference, Random, Ranking};
 use super::problem::Problem;
 use super::search::{Cut, Search};
@@ -40,7 +40,7 @@ pub(crate) struct Turn {
 
 impl Turn {
     /// The settings of restart number `round`: each ranking once without blur, then blurred.
-    pub(crate) const fn of(round: u64) -> Self {
+    pub(crate) const fn from_round(round: u64) -> Self {
         let kinds = Ranking::ALL.len() as u64;
         Self { ranking: round, is_blurred: round >= kinds, length: round / kinds }
     }
@@ -48,12 +48,12 @@ impl Turn {
 
 impl<'p> Restarts<'p> {
     pub(crate) fn new(problem: &'p Problem, seed: u64) -> Self {
-        let search = Search::new(problem, Preference::plain(Ranking::ALL[0]));
+        let search = Search::new(problem, Preference::from_ranking(Ranking::ALL[0]));
         Self { problem, search, random: Random(seed) }
     }
 
     /// One restart: `capacity` in bytes, at most `nodes` nodes.
-    pub(crate) fn step(
+    pub(crate) fn run_restart(
         &mut self,
         capacity: u64,
         turn: Turn,
@@ -63,11 +63,11 @@ impl<'p> Restarts<'p> {
         let kinds = Ranking::ALL.len() as u64;
         let ranking = Ranking::ALL[usize::try_from(turn.ranking % kinds).unwrap_or(0)];
         self.search.prefer(if turn.is_blurred {
-            Preference::blurred(ranking, self.problem, &mut self.random)
+            Preference::with_blur(ranking, self.problem, &mut self.random)
         } else {
-            Preference::plain(ranking)
+            Preference::from_ranking(ranking)
         });
-        let most = luby(turn.length + 1) * NODES_PER_ITEM * (self.problem.items.len() as u64 + 8);
+        let most = luby_number(turn.length + 1) * NODES_PER_ITEM * (self.problem.items.len() as u64 + 8);
         match self.search.run(capacity / self.problem.unit(), most.min(nodes), tick) {
             Ok(true) => Ok(Verdict::Feasible(self.search.plan())),
             Ok(false) => Ok(Verdict::Infeasible),
@@ -77,10 +77,15 @@ impl<'p> Restarts<'p> {
     }
 
     /// Restarts until there is a result, or until `nodes` nodes in all.
-    pub(crate) fn decide(&mut self, capacity: u64, nodes: u64, tick: &mut Tick<'_>) -> Result<Verdict, Halt> {
+    pub(crate) fn decide_capacity(
+        &mut self,
+        capacity: u64,
+        nodes: u64,
+        tick: &mut Tick<'_>,
+    ) -> Result<Verdict, Halt> {
         let (mut left, mut round) = (nodes, 0);
         loop {
-            let verdict = self.step(capacity, Turn::of(round), left, tick)?;
+            let verdict = self.run_restart(capacity, Turn::from_round(round), left, tick)?;
             left = left.saturating_sub(self.search.nodes);
             if verdict != Verdict::Unknown || left == 0 {
                 return Ok(verdict);
@@ -92,7 +97,12 @@ impl<'p> Restarts<'p> {
 
 impl Problem {
     /// Whether a plan fits `capacity` bytes, in at most `nodes` search nodes. Reports the work done to `tick`.
-    pub(crate) fn decide(&self, capacity: u64, nodes: u64, tick: &mut Tick<'_>) -> Result<Verdict, Halt> {
-        Restarts::new(self, 0).decide(capacity, nodes, tick)
+    pub(crate) fn decide_capacity(
+        &self,
+        capacity: u64,
+        nodes: u64,
+        tick: &mut Tick<'_>,
+    ) -> Result<Verdict, Halt> {
+        Restarts::new(self, 0).decide_capacity(capacity, nodes, tick)
     }
 }

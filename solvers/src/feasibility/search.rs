@@ -158,7 +158,7 @@ impl<'p> Search<'p> {
         self.links.fill(0);
         self.trail.clear();
         for (at, item) in self.problem.items.iter().enumerate() {
-            self.rest[at] = item.lift(0);
+            self.rest[at] = item.lift_offset(0);
             self.low[at] = self.rest[at];
             if let Some(pin) = item.pin {
                 (self.low[at], self.rest[at]) = (pin, pin);
@@ -174,7 +174,7 @@ impl<'p> Search<'p> {
             self.push_twins(at);
         }
         let mut order: Vec<u32> = (0..to_u32(self.low.len())).collect();
-        self.preference.sort(self.problem, &self.unplaced, &mut order);
+        self.preference.sort_items(self.problem, &self.unplaced, &mut order);
         for (rank, &item) in order.iter().enumerate() {
             self.rank_of[item as usize] = to_u32(rank);
         }
@@ -229,7 +229,7 @@ impl<'p> Search<'p> {
                 break;
             }
             let at = self.item(other);
-            if at != item && !self.is_pinned(at) && self.problem.conflict(item, at) {
+            if at != item && !self.is_pinned(at) && self.problem.items_conflict(item, at) {
                 best = best.min(low + self.problem.sizes[at]);
             }
         }
@@ -252,7 +252,7 @@ impl<'p> Search<'p> {
     fn raise(&mut self, item: usize, support: u64) {
         self.remember(item);
         let it = &self.problem.items[item];
-        self.low[item] = it.lift(it.round_up(support));
+        self.low[item] = it.lift_offset(it.round_up(support));
         self.push_twins(item);
     }
 
@@ -267,7 +267,7 @@ impl<'p> Search<'p> {
                 break;
             }
             self.remember(next);
-            self.low[next] = it.lift(low);
+            self.low[next] = it.lift_offset(low);
             at = next;
         }
     }
@@ -354,7 +354,7 @@ impl<'p> Search<'p> {
                 continue;
             }
             for span in self.problem.items[item].spans() {
-                self.firsts.take(*span, to_u32(item), low);
+                self.firsts.take_item(*span, to_u32(item), low);
             }
         }
     }
@@ -397,7 +397,7 @@ impl<'p> Search<'p> {
         let mut ranks = before.clone();
         ranks.sort_unstable();
         let mut sorted = items.clone();
-        self.preference.sort(self.problem, &self.unplaced, &mut sorted);
+        self.preference.sort_items(self.problem, &self.unplaced, &mut sorted);
         self.rank(&sorted, &ranks);
         for (at, &item) in (part.from..).zip(&items) {
             self.lists[at] = key(self.low[item as usize], self.rank_of[item as usize]);
@@ -420,7 +420,7 @@ impl<'p> Search<'p> {
         for &key in &self.lists[part.from..] {
             let item = self.item(key);
             if !self.is_pinned(item) {
-                state.add(item, self.low[item], self.low[item] == self.rest[item]);
+                state.add_item(item, self.low[item], self.low[item] == self.rest[item]);
             }
         }
         state
@@ -433,14 +433,14 @@ impl<'p> Search<'p> {
         }
         tick(1 + (self.lists.len() - part.from) as u64 / 16)?;
         let state = self.proof.is_none().then(|| self.state(part));
-        if state.is_some_and(|state| self.memo.knows(state, self.capacity)) {
+        if state.is_some_and(|state| self.memo.knows_failure(state, self.capacity)) {
             return Ok(false);
         }
         let (nodes, trail) = (self.nodes, self.trail.len());
         let found = self.branch(part, tick);
         self.undo(trail);
         if let (Ok(false), Some(state), true) = (&found, state, self.nodes > nodes) {
-            self.memo.keep(state, self.capacity);
+            self.memo.keep_failure(state, self.capacity);
         }
         found
     }
@@ -515,11 +515,11 @@ impl<'p> Search<'p> {
                 continue;
             }
             self.lists.push(key);
-            if self.is_pinned(other) || self.rest[other] >= top || !self.problem.conflict(item, other) {
+            if self.is_pinned(other) || self.rest[other] >= top || !self.problem.items_conflict(item, other) {
                 continue;
             }
             let it = &self.problem.items[other];
-            let rest = it.lift(it.round_up(top));
+            let rest = it.lift_offset(it.round_up(top));
             self.remember(other);
             self.rest[other] = rest;
             if rest > self.low[other] {

@@ -25,12 +25,15 @@ use coin_cbc::raw::{Model, SecondaryStatus, Status};
 use planlab_dsa::PlanError;
 
 use super::formulation::Formulation;
-use super::search::{Answer, End};
+use super::search::{End, MilpAnswer};
 
 /// Bytes of stack; only the used part takes memory.
 const STACK: usize = 64 << 20;
 
-pub(super) fn solve(formulation: Formulation, limit: Option<Duration>) -> Result<Answer, PlanError> {
+pub(super) fn solve_with_cbc(
+    formulation: Formulation,
+    limit: Option<Duration>,
+) -> Result<MilpAnswer, PlanError> {
     thread::scope(|scope| {
         let solver = thread::Builder::new()
             .stack_size(STACK)
@@ -40,7 +43,7 @@ pub(super) fn solve(formulation: Formulation, limit: Option<Duration>) -> Result
     })
 }
 
-fn solve_here(mut formulation: Formulation, limit: Option<Duration>) -> Answer {
+fn solve_here(mut formulation: Formulation, limit: Option<Duration>) -> MilpAnswer {
     let mut problem = formulation.give_to(good_lp::solvers::coin_cbc::coin_cbc);
     let model = problem.as_inner_mut();
     for (key, value) in
@@ -59,10 +62,10 @@ fn solve_here(mut formulation: Formulation, limit: Option<Duration>) -> Answer {
             .for_each(|(column, &value)| model.set_col_initial_solution(column, value));
     }
     let solution = model.solve();
-    read(solution.raw(), limit.is_some())
+    read_answer(solution.raw(), limit.is_some())
 }
 
-fn read(model: &Model, is_limited: bool) -> Answer {
+fn read_answer(model: &Model, is_limited: bool) -> MilpAnswer {
     let height = model.obj_value();
     let has_solution = height.is_finite() && height < 1e40;
     let columns = has_solution.then(|| model.col_solution().to_vec());
@@ -76,5 +79,5 @@ fn read(model: &Model, is_limited: bool) -> Answer {
         _ if best < height - 0.5 => (End::OutOfTime, best),
         _ => (End::OutOfTime, f64::NAN),
     };
-    Answer { columns, dual, end }
+    MilpAnswer { columns, dual, end }
 }

@@ -7,9 +7,12 @@ use highs::{HighsModelStatus, HighsSolutionStatus, HighsStatus, Model};
 use planlab_dsa::PlanError;
 
 use super::formulation::Formulation;
-use super::search::{Answer, End};
+use super::search::{End, MilpAnswer};
 
-pub(super) fn solve(mut formulation: Formulation, limit: Option<Duration>) -> Result<Answer, PlanError> {
+pub(super) fn solve_with_highs(
+    mut formulation: Formulation,
+    limit: Option<Duration>,
+) -> Result<MilpAnswer, PlanError> {
     let problem = formulation.give_to(good_lp::solvers::highs::highs);
     let refused = |why: &dyn std::fmt::Debug| PlanError::Failed(format!("HiGHS refuses the model: {why:?}"));
     let mut model = problem.try_into_inner().map_err(|why| refused(&why))?;
@@ -27,7 +30,7 @@ pub(super) fn solve(mut formulation: Formulation, limit: Option<Duration>) -> Re
     let has_solution = solved.primal_solution_status() == HighsSolutionStatus::Feasible;
     let columns = has_solution.then(|| solved.get_solution().columns().to_vec());
     let dual = solved.double_info_value(c"mip_dual_bound").unwrap_or(f64::NAN);
-    Ok(Answer { columns, dual, end })
+    Ok(MilpAnswer { columns, dual, end })
 }
 
 fn set_options(model: &mut Model, limit: Option<Duration>) {

@@ -23,9 +23,9 @@ const PRACTICAL: u32 = 300;
 ///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
 /// });
 /// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let cbc = Mip::cbc().with_strengthening(Strengthening::default().with_symmetry(false));
+/// let cbc = Mip::with_cbc().with_strengthening(Strengthening::default().with_symmetry(false));
 /// assert!(execute(&cbc, &instance, Budget::default(), 0).is_optimal());
-/// let highs = Mip::highs().with_strengthening(Strengthening::all(false));
+/// let highs = Mip::with_highs().with_strengthening(Strengthening::all(false));
 /// assert!(execute(&highs, &instance, Budget::default(), 0).is_optimal());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -41,24 +41,24 @@ pub struct Mip {
 impl Mip {
     /// Uses CBC, key `mip/cbc`.
     #[must_use]
-    pub const fn cbc() -> Self {
+    pub const fn with_cbc() -> Self {
         Self {
             key: "mip/cbc",
             summary: "mixed-integer program (big-M), solved by CBC",
             reference: "Sekiyama et al. 2018, arXiv:1804.10001; COIN-OR CBC",
-            solve: cbc::solve,
+            solve: cbc::solve_with_cbc,
             strengthening: Strengthening::all(true),
         }
     }
 
     /// Uses HiGHS, key `mip/highs`.
     #[must_use]
-    pub const fn highs() -> Self {
+    pub const fn with_highs() -> Self {
         Self {
             key: "mip/highs",
             summary: "mixed-integer program (big-M), solved by HiGHS",
             reference: "Sekiyama et al. 2018, arXiv:1804.10001; Huangfu and Hall 2018 (HiGHS)",
-            solve: highs::solve,
+            solve: highs::solve_with_highs,
             strengthening: Strengthening::all(true),
         }
     }

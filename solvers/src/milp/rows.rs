@@ -11,7 +11,7 @@ use good_lp::{Constraint, Expression, Variable};
 
 use super::Strengthening;
 use super::bound::as_float;
-use crate::pairs::{Draft, Part, Place, Relation};
+use crate::pairs::{PairDraft, Part, PlacedBuffer, Relation};
 
 /// The most coefficients in stacks; the fullest sections come first.
 const MOST_STACKED: usize = 60_000;
@@ -20,7 +20,7 @@ const MOST_RELATIONS: usize = 2_000;
 
 /// The columns of a model, for building its rows.
 pub(super) struct Rows<'d, 'i> {
-    pub(super) draft: &'d Draft<'i>,
+    pub(super) draft: &'d PairDraft<'i>,
     pub(super) switches: Strengthening,
     pub(super) height: Variable,
     /// For each place.
@@ -30,23 +30,23 @@ pub(super) struct Rows<'d, 'i> {
 }
 
 impl Rows<'_, '_> {
-    pub(super) fn all(&self) -> Vec<Constraint> {
+    pub(super) fn all_rows(&self) -> Vec<Constraint> {
         let mut rows = Vec::new();
-        self.arena(&mut rows);
-        self.disjunctions(&mut rows);
+        self.push_arena(&mut rows);
+        self.push_disjunctions(&mut rows);
         if self.switches.stacks && self.draft.relations.len() <= MOST_RELATIONS {
-            self.stacks(&mut rows);
+            self.push_stacks(&mut rows);
         }
         rows
     }
 
-    fn arena(&self, rows: &mut Vec<Constraint>) {
+    fn push_arena(&self, rows: &mut Vec<Constraint>) {
         for (place, offset) in self.draft.places.iter().zip(&self.offsets) {
             rows.push((offset.clone() + as_float(place.size)).leq(self.height));
         }
     }
 
-    fn disjunctions(&self, rows: &mut Vec<Constraint>) {
+    fn push_disjunctions(&self, rows: &mut Vec<Constraint>) {
         for (relation, &order) in self.draft.relations.iter().zip(&self.orders) {
             let (i, j) = relation.pair;
             let ((i_low, i_high), (j_low, j_high)) = relation.windows;
@@ -69,9 +69,9 @@ impl Rows<'_, '_> {
         Some(if a.0 < b.0 { 1 - order } else { order.into() })
     }
 
-    fn stacks(&self, rows: &mut Vec<Constraint>) {
+    fn push_stacks(&self, rows: &mut Vec<Constraint>) {
         let mut left = MOST_STACKED;
-        for section in self.draft.sections() {
+        for section in self.draft.fullest_sections() {
             let entries = 2 * section.len() * section.len();
             if section.len() < 3 || entries > left {
                 continue;
@@ -100,13 +100,13 @@ impl Rows<'_, '_> {
 
 /// What to subtract from the row "the first lies below the second" if it does not hold: W, or the most by which the
 /// first can reach above the second's bottom. Also the same for the other row.
-fn big_m(draft: &Draft<'_>, relation: &Relation, is_tight: bool) -> (u64, u64) {
+fn big_m(draft: &PairDraft<'_>, relation: &Relation, is_tight: bool) -> (u64, u64) {
     if !is_tight {
         return (draft.ceiling, draft.ceiling);
     }
     let (a, b) = (&draft.places[relation.pair.0], &draft.places[relation.pair.1]);
     let ((a_low, a_high), (b_low, b_high)) = relation.windows;
-    let most = |upper: &Place, high: u64, lower: &Place, low: u64| {
+    let most = |upper: &PlacedBuffer, high: u64, lower: &PlacedBuffer, low: u64| {
         (upper.high + high).saturating_sub(lower.low + low)
     };
     (most(a, a_high, b, b_low), most(b, b_high, a, a_low))

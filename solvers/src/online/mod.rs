@@ -38,6 +38,6 @@ pub use frameworks::{
 pub use network_wise::NetworkWise;
 pub use planlab_dsa::Requests;
 pub use profile_guided::{ProfileGuided, ProfileGuidedScoped};
-pub use registry::{Entry, allocator, keys, registry};
+pub use registry::{Entry, find_allocator, keys, registry};
 pub use simulate::{SimulationError, Simulator};
 pub use tlsf::Tlsf;

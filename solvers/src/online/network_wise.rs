@@ -59,7 +59,7 @@ impl OnlineAllocator for NetworkWise {
         if size == Bytes::ZERO {
             return Ok(Address::NULL);
         }
-        let base = self.device.acquire(size.get()).map_err(|_| self.device.out_of_memory(size))?;
+        let base = self.device.acquire_segment(size.get()).map_err(|_| self.device.out_of_memory(size))?;
         self.live.insert(base, size.get());
         self.used += size.get();
         Ok(Address::new(base))
@@ -76,7 +76,7 @@ impl OnlineAllocator for NetworkWise {
     }
 
     fn release_cached(&mut self) {
-        self.freed.drain(..).for_each(|(base, size)| self.device.release(base, size));
+        self.freed.drain(..).for_each(|(base, size)| self.device.release_segment(base, size));
     }
 
     fn end_propagation(&mut self) {
@@ -84,6 +84,6 @@ impl OnlineAllocator for NetworkWise {
     }
 
     fn usage(&self) -> Usage {
-        self.device.usage(self.used, 0)
+        self.device.usage_with(self.used, 0)
     }
 }

@@ -142,7 +142,7 @@ pub fn registry() -> &'static [Entry] {
 /// assert!(planlab_solvers::online::allocator("tsfl").is_none());
 /// ```
 #[must_use]
-pub fn allocator(key: &str) -> Option<Entry> {
+pub fn find_allocator(key: &str) -> Option<Entry> {
     REGISTRY.into_iter().find(|entry| entry.key == key)
 }
 
@@ -162,6 +162,6 @@ mod tests {
     fn keys_are_unique_and_found() {
         let keys = keys();
         assert_eq!(keys.iter().collect::<BTreeSet<_>>().len(), keys.len());
-        assert!(keys.into_iter().all(|key| allocator(key).is_some_and(|entry| entry.key == key)));
+        assert!(keys.into_iter().all(|key| find_allocator(key).is_some_and(|entry| entry.key == key)));
     }
 }

@@ -49,7 +49,7 @@ impl<'a> Simulator<'a> {
     #[must_use]
     pub fn new(requests: &'a Requests, allocator: &'a mut dyn OnlineAllocator) -> Self {
         let addresses = vec![Address::NULL; requests.sizes().len()];
-        let operations = requests.operations().filter(|_| allocator.wants_operations());
+        let operations = requests.requesting_operations().filter(|_| allocator.wants_operations());
         Self {
             requests,
             allocator,
@@ -74,17 +74,17 @@ impl<'a> Simulator<'a> {
     /// # Errors
     ///
     /// [`SimulationError`] at the first request that is refused.
-    pub fn run(&mut self) -> Result<(), SimulationError> {
+    pub fn run_iteration(&mut self) -> Result<(), SimulationError> {
         if self.is_open {
-            self.finish()?;
+            self.finish_propagation()?;
         }
         self.is_open = true;
         self.entered = None;
         let requests = self.requests;
         self.allocator.begin_propagation(requests.kind());
-        requests.events().try_for_each(|event| match event {
-            Call::Alloc(buffer) => self.alloc(buffer),
-            Call::Free(buffer) => self.free(buffer),
+        requests.calls_in_order().try_for_each(|event| match event {
+            Call::Alloc(buffer) => self.alloc_buffer(buffer),
+            Call::Free(buffer) => self.free_buffer(buffer),
         })
     }
 
@@ -93,23 +93,23 @@ impl<'a> Simulator<'a> {
     /// # Errors
     ///
     /// [`SimulationError`] if the allocator does not know its own blocks.
-    pub fn finish(&mut self) -> Result<(), SimulationError> {
+    pub fn finish_propagation(&mut self) -> Result<(), SimulationError> {
         self.is_open = false;
         for index in 0..self.addresses.len() {
             if self.addresses[index] != Address::NULL {
-                self.free(BufferId::from_index(index))?;
+                self.free_buffer(BufferId::from_index(index))?;
             }
         }
         self.allocator.end_propagation();
         Ok(())
     }
 
-    fn alloc(&mut self, buffer: BufferId) -> Result<(), SimulationError> {
+    fn alloc_buffer(&mut self, buffer: BufferId) -> Result<(), SimulationError> {
         let size = self.requests.sizes()[buffer.index()];
         if let Some(operations) = self.operations
             && self.entered.replace(operations[buffer.index()]) != Some(operations[buffer.index()])
         {
-            self.allocator.enter(operations[buffer.index()]);
+            self.allocator.enter_operation(operations[buffer.index()]);
         }
         let served = self.allocator.alloc(size, Stream::default());
         let address = served.map_err(|error| SimulationError::Alloc { buffer, error })?;
@@ -125,10 +125,10 @@ impl<'a> Simulator<'a> {
         }
     }
 
-    fn free(&mut self, buffer: BufferId) -> Result<(), SimulationError> {
+    fn free_buffer(&mut self, buffer: BufferId) -> Result<(), SimulationError> {
         let address = std::mem::take(&mut self.addresses[buffer.index()]);
         if let Some(audit) = &mut self.audit {
-            audit.freed(address);
+            audit.remove_block(address);
         }
         self.allocator.free(address).map_err(|error| SimulationError::Free { buffer, error })
     }
@@ -164,11 +164,11 @@ mod tests {
     #[test]
     fn frees_come_before_requests_and_the_last_step_is_not_played() {
         let requests = requests();
-        assert_eq!((requests.count(), requests.live()), (4, (Bytes::new(70), Bytes::new(70))));
+        assert_eq!((requests.request_count(), requests.live_bytes()), (4, (Bytes::new(70), Bytes::new(70))));
         let early = requests.clone().with_until(Step::new(4));
-        assert_eq!((early.count(), early.live()), (3, (Bytes::new(50), Bytes::new(50))));
+        assert_eq!((early.request_count(), early.live_bytes()), (3, (Bytes::new(50), Bytes::new(50))));
         let sizes = vec![Bytes::new(1); 4];
-        assert_eq!(requests.with_sizes(sizes).live().0, Bytes::new(2));
+        assert_eq!(requests.with_sizes(sizes).live_bytes().0, Bytes::new(2));
     }
 
     #[test]
@@ -177,13 +177,13 @@ mod tests {
         let mut device = DeviceOnly::new(Box::new(Simulated::new()));
         let mut simulator = Simulator::new(&requests, &mut device).with_audit();
         for _ in 0..3 {
-            simulator.run().expect("no limit");
+            simulator.run_iteration().expect("no limit");
         }
         let usage = simulator.usage();
         assert_eq!((usage.reserved_peak, usage.reserved), (Bytes::new(70), Bytes::new(70)));
         assert_eq!((usage.device_allocations, usage.device_releases), (12, 10));
         assert_eq!(simulator.used_peak(), Bytes::new(70));
-        simulator.finish().expect("its own blocks");
+        simulator.finish_propagation().expect("its own blocks");
         assert_eq!((simulator.usage().reserved, simulator.usage().device_releases), (Bytes::ZERO, 12));
     }
 
@@ -193,7 +193,7 @@ mod tests {
         let mut memory = NetworkWise::new(Box::new(Simulated::new()));
         let mut simulator = Simulator::new(&requests, &mut memory);
         for _ in 0..3 {
-            simulator.run().expect("no limit");
+            simulator.run_iteration().expect("no limit");
             assert_eq!(simulator.usage().reserved_peak, Bytes::new(100));
         }
     }
@@ -202,7 +202,7 @@ mod tests {
     fn the_request_that_is_not_served_is_named() {
         let requests = requests();
         let mut device = DeviceOnly::new(Box::new(Simulated::with_capacity(Bytes::new(60))));
-        let error = Simulator::new(&requests, &mut device).run().expect_err("too small");
+        let error = Simulator::new(&requests, &mut device).run_iteration().expect_err("too small");
         assert!(
             matches!(error, SimulationError::Alloc { buffer, .. } if buffer == BufferId::new(3)),
             "{error}"

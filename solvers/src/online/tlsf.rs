@@ -64,16 +64,16 @@ struct Classes {
 }
 
 /// The class of a block of `size` bytes, which is at least a unit.
-fn class(size: u64) -> (usize, usize) {
+fn size_class(size: u64) -> (usize, usize) {
     let power = size.ilog2();
     let step = u8::try_from((size >> (power - STEP_BITS)) % STEPS as u64).expect("fewer than 256 steps");
     (power as usize, step.into())
 }
 
 /// The first class in which every block has `size` bytes; `None` above 2^64 - 1.
-fn sufficient(size: u64) -> Option<(usize, usize)> {
+fn sufficient_class(size: u64) -> Option<(usize, usize)> {
     let step = 1_u64 << (size.ilog2() - STEP_BITS);
-    size.checked_next_multiple_of(step).map(class)
+    size.checked_next_multiple_of(step).map(size_class)
 }
 
 impl Classes {
@@ -82,8 +82,8 @@ impl Classes {
     }
 
     /// The head of the first class, from `size` rounded up, that is not empty.
-    fn search(&self, size: u64) -> Option<BlockId> {
-        let (power, step) = sufficient(size)?;
+    fn search_classes(&self, size: u64) -> Option<BlockId> {
+        let (power, step) = sufficient_class(size)?;
         let same = self.steps[power] & (u16::MAX << step);
         let (power, steps) = if same == 0 {
             let above = self.powers & (u64::MAX << power << 1);
@@ -97,16 +97,16 @@ impl Classes {
 }
 
 impl Index for Classes {
-    fn insert(&mut self, id: BlockId, block: &Block) {
-        let (power, step) = class(block.size);
-        self.lists.push(&mut self.heads[power][step], id);
+    fn insert_block(&mut self, id: BlockId, block: &Block) {
+        let (power, step) = size_class(block.size);
+        self.lists.push_head(&mut self.heads[power][step], id);
         self.steps[power] |= 1 << step;
         self.powers |= 1 << power;
     }
 
-    fn remove(&mut self, id: BlockId, block: &Block) {
-        let (power, step) = class(block.size);
-        self.lists.take(&mut self.heads[power][step], id);
+    fn remove_block(&mut self, id: BlockId, block: &Block) {
+        let (power, step) = size_class(block.size);
+        self.lists.unlink_block(&mut self.heads[power][step], id);
         if self.heads[power][step].is_none() {
             self.steps[power] &= !(1 << step);
             self.powers &= !(u64::from(self.steps[power] == 0) << power);
@@ -124,9 +124,9 @@ impl Tlsf {
     fn serve(&mut self, size: u64, _: Stream) -> Result<Address, Refused> {
         let rounded =
             size.checked_next_multiple_of(UNIT).filter(|&rounded| rounded <= LIMIT).ok_or(Refused)?;
-        self.region.open()?;
+        self.region.open_range()?;
         self.region.heap.search_steps += 1;
-        let id = self.region.heap.index.search(rounded).ok_or(Refused)?;
+        let id = self.region.heap.index.search_classes(rounded).ok_or(Refused)?;
         self.region.hand_out(id, rounded)
     }
 }
@@ -140,12 +140,12 @@ mod tests {
     #[test]
     fn every_block_of_a_sufficient_class_is_large_enough() {
         for size in (1..3000).map(|units| units * UNIT) {
-            let (class_of, enough) = (class(size), sufficient(size).expect("small"));
+            let (class_of, enough) = (size_class(size), sufficient_class(size).expect("small"));
             assert!(class_of <= enough, "{size}");
             let (power, step) = enough;
             let least = (1_u64 << power) + ((step as u64) << (power - STEP_BITS as usize));
             assert!(least >= size, "{size}");
-            assert_eq!(class(least), enough, "{size}");
+            assert_eq!(size_class(least), enough, "{size}");
         }
     }
 }

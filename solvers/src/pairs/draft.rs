@@ -34,7 +34,7 @@ pub(crate) enum Below {
 
 /// A buffer of the model, in units.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct PlacedBuffer {
     pub(crate) id: BufferId,
     pub(crate) size: u64,
     pub(crate) low: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Place {
     pub(crate) start: u64,
 }
 
-impl Place {
+impl PlacedBuffer {
     fn new(buffer: &Buffer, id: BufferId, start: Offset, unit: u64, ceiling: u64) -> Self {
         let size = buffer.size.get() / unit;
         let (low, high) = match buffer.pin {
@@ -62,7 +62,7 @@ impl Place {
 }
 
 /// A part of an instance, ready for a model.
-pub(crate) struct Draft<'i> {
+pub(crate) struct PairDraft<'i> {
     pub(crate) instance: &'i Instance,
     /// Bytes of a unit.
     pub(crate) unit: u64,
@@ -70,14 +70,14 @@ pub(crate) struct Draft<'i> {
     pub(crate) ceiling: u64,
     /// The best known bound of the whole instance, in units: lower heights gain nothing.
     pub(crate) floor: u64,
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<PlacedBuffer>,
     /// Ascending, each once.
     pub(crate) relations: Vec<Relation>,
     /// For each relation: the order chosen by symmetry; empty if symmetry is off.
     pub(crate) chosen: Vec<Below>,
 }
 
-impl<'i> Draft<'i> {
+impl<'i> PairDraft<'i> {
     /// The draft of some buffers, given the offsets of all.
     ///
     /// # Errors
@@ -92,12 +92,13 @@ impl<'i> Draft<'i> {
         let instance = run.instance();
         let end = |id: &BufferId| offsets[id.index()].get() + instance.buffer(*id).size.get();
         let ceiling = ids.iter().map(end).max().unwrap_or(0) / unit;
-        let place = |&id: &BufferId| Place::new(instance.buffer(id), id, offsets[id.index()], unit, ceiling);
+        let place =
+            |&id: &BufferId| PlacedBuffer::new(instance.buffer(id), id, offsets[id.index()], unit, ceiling);
         let places = ids.iter().map(place).collect();
         let floor = (floor / unit).min(ceiling);
         let mut draft =
             Self { instance, unit, ceiling, floor, places, relations: Vec::new(), chosen: Vec::new() };
-        draft.relate(run)?;
+        draft.find_relations(run)?;
         draft.relate_apart();
         Ok(draft)
     }
@@ -105,7 +106,7 @@ impl<'i> Draft<'i> {
     /// The same in units large enough for a height of at most `most`; every size, height and offset is rounded down.
     /// Since `floor(a) + floor(b) <= floor(a + b)`, every plan of this draft is one of the other. So what is proved for
     /// the other holds here; a plan of the other is only an order.
-    pub(crate) fn coarse(mut self, most: u64) -> Self {
+    pub(crate) fn in_coarse_units(mut self, most: u64) -> Self {
         let factor = self.ceiling.div_ceil(most).max(1);
         self.unit = self.unit.saturating_mul(factor);
         self.ceiling /= factor;
@@ -124,19 +125,19 @@ impl<'i> Draft<'i> {
             let windows = (shrunk(relation.windows.0), shrunk(relation.windows.1));
             if windows.0.0 < windows.0.1 && windows.1.0 < windows.1.1 {
                 relations.push(Relation { windows, ..*relation });
-                chosen.push(self.chosen(index));
+                chosen.push(self.chosen_order(index));
             }
         }
         (self.relations, self.chosen) = (relations, chosen);
         self
     }
 
-    pub(crate) fn buffer(&self, place: usize) -> &Buffer {
+    pub(crate) fn buffer_at(&self, place: usize) -> &Buffer {
         self.instance.buffer(self.places[place].id)
     }
 
     /// Finds every relation. Two pinned buffers have none, since neither can move.
-    fn relate(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+    fn find_relations(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         for i in 0..self.places.len() {
             run.tick(self.places.len() as u64)?;
             for j in i + 1..self.places.len() {
@@ -153,13 +154,13 @@ impl<'i> Draft<'i> {
     }
 
     fn relate_pair(&mut self, i: usize, j: usize) {
-        let (a, b) = (self.buffer(i), self.buffer(j));
+        let (a, b) = (self.buffer_at(i), self.buffer_at(j));
         if !a.live.overlaps(b.live) {
             return;
         }
         let mut found: Vec<Relation> = Vec::new();
-        for p in a.pieces() {
-            for q in b.pieces().filter(|q| q.steps.overlaps(p.steps)) {
+        for p in a.active_pieces() {
+            for q in b.active_pieces().filter(|q| q.steps.overlaps(p.steps)) {
                 let windows = (self.in_units(&p.window), self.in_units(&q.window));
                 found.push(Relation { pair: (i, j), windows });
             }
@@ -180,7 +181,7 @@ impl<'i> Draft<'i> {
         for (place, at) in self.places.iter().zip(0_usize..) {
             index[place.id.index()] = Some(at);
         }
-        for pair in self.instance.apart() {
+        for pair in self.instance.keep_apart_pairs() {
             let (Some(a), Some(b)) = (index[pair.first.index()], index[pair.second.index()]) else {
                 continue;
             };
@@ -202,7 +203,7 @@ impl<'i> Draft<'i> {
     }
 
     /// The only possible order of a relation, if the ranges of the offsets leave just one.
-    pub(crate) fn forced(&self, relation: &Relation) -> Below {
+    pub(crate) fn forced_order(&self, relation: &Relation) -> Below {
         let (a, b) = (&self.places[relation.pair.0], &self.places[relation.pair.1]);
         let ((a_low, a_high), (b_low, b_high)) = relation.windows;
         if a.low + a_high > b.high + b_low || b.high + b_high <= a.low + a_low {
@@ -215,15 +216,15 @@ impl<'i> Draft<'i> {
     }
 
     /// The order of a relation that symmetry chose.
-    pub(crate) fn chosen(&self, index: usize) -> Below {
+    pub(crate) fn chosen_order(&self, index: usize) -> Below {
         self.chosen.get(index).copied().unwrap_or(Below::Either)
     }
 
     /// The parts in use in each section, the fullest first.
-    pub(crate) fn sections(&self) -> Vec<Vec<Part>> {
+    pub(crate) fn fullest_sections(&self) -> Vec<Vec<Part>> {
         let mut parts: Vec<(LiveRange, Part)> = Vec::new();
         for (index, place) in self.places.iter().enumerate() {
-            for piece in self.instance.buffer(place.id).pieces() {
+            for piece in self.instance.buffer(place.id).active_pieces() {
                 let window = self.in_units(&piece.window);
                 if window.0 < window.1 {
                     parts.push((piece.steps, (index, window)));
@@ -233,7 +234,7 @@ impl<'i> Draft<'i> {
         let columns = Columns::new(parts.iter().map(|(steps, _)| (*steps).into()));
         let mut sections = vec![Vec::new(); columns.len()];
         for (steps, part) in parts {
-            for column in columns.of(steps) {
+            for column in columns.columns_of(steps) {
                 sections[column].push(part);
             }
         }

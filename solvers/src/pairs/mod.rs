@@ -13,10 +13,10 @@ mod parts;
 mod switches;
 mod symmetry;
 
-pub(crate) use course::{Course, follow, prove};
-pub(crate) use draft::{Below, Draft, Relation};
+pub(crate) use course::{PairCourse, follow_course, prove_bound};
+pub(crate) use draft::{Below, PairDraft, Relation};
 #[cfg(feature = "mip")]
-pub(crate) use draft::{Part, Place};
+pub(crate) use draft::{Part, PlacedBuffer};
 pub(crate) use switches::switches;
 
 /// The steps before a solver sees anything.

@@ -34,16 +34,16 @@ pub(super) struct Parts {
 impl Parts {
     /// The parts of an instance with a lower bound `floor`, with or without peeling.
     pub(super) fn new(run: &mut Run<'_>, floor: u64, peel: bool) -> Result<Self, Halt> {
-        let neighbours = neighbours(run)?;
+        let neighbours = find_neighbours(run)?;
         let mut peeling = Peeling::new(run.instance(), floor, neighbours);
         if peel {
-            peeling.peel();
+            peeling.peel_buffers();
         }
-        Ok(Self { parts: peeling.parts(), peeled: peeling.peeled.into_iter().rev().collect() })
+        Ok(Self { parts: peeling.remaining_parts(), peeled: peeling.peeled.into_iter().rev().collect() })
     }
 }
 
-fn neighbours(run: &mut Run<'_>) -> Result<Vec<Vec<usize>>, Halt> {
+fn find_neighbours(run: &mut Run<'_>) -> Result<Vec<Vec<usize>>, Halt> {
     let instance = run.instance();
     let mut order: Vec<BufferId> = instance.ids().collect();
     order.sort_unstable_by_key(|&id| (instance.buffer(id).live.start(), id));
@@ -63,7 +63,7 @@ fn neighbours(run: &mut Run<'_>) -> Result<Vec<Vec<usize>>, Halt> {
             return Err(PlanError::Failed(format!("more than {MOST_PAIRS} pairs of buffers meet")).into());
         }
     }
-    for pair in instance.apart() {
+    for pair in instance.keep_apart_pairs() {
         let (a, b) = (pair.first.index(), pair.second.index());
         if !instance.buffers()[a].live.overlaps(instance.buffers()[b].live) {
             neighbours[a].push(b);
@@ -87,17 +87,16 @@ struct Peeling<'i> {
 impl<'i> Peeling<'i> {
     fn new(instance: &'i Instance, floor: u64, neighbours: Vec<Vec<usize>>) -> Self {
         let buffers = instance.buffers();
-        let free = buffers.iter().map(|buffer| free(buffer, floor)).collect();
-        let all = buffers
-            .iter()
-            .zip(&neighbours)
-            .map(|(buffer, others)| others.iter().map(|&other| blocked(buffer, &buffers[other])).sum());
+        let free = buffers.iter().map(|buffer| free_offsets(buffer, floor)).collect();
+        let all = buffers.iter().zip(&neighbours).map(|(buffer, others)| {
+            others.iter().map(|&other| blocked_offsets(buffer, &buffers[other])).sum()
+        });
         let blocked = all.collect();
         let is_peeled = vec![false; instance.len()];
         Self { instance, neighbours, free, blocked, is_peeled, peeled: Vec::new() }
     }
 
-    fn peel(&mut self) {
+    fn peel_buffers(&mut self) {
         let mut waiting: Vec<usize> = (0..self.instance.len()).rev().collect();
         while let Some(at) = waiting.pop() {
             if self.is_peeled[at] || self.blocked[at] >= self.free[at] {
@@ -107,14 +106,14 @@ impl<'i> Peeling<'i> {
             self.peeled.push(BufferId::from_index(at));
             let buffers = self.instance.buffers();
             for &other in &self.neighbours[at] {
-                self.blocked[other] -= blocked(&buffers[other], &buffers[at]);
+                self.blocked[other] -= blocked_offsets(&buffers[other], &buffers[at]);
                 waiting.push(other);
             }
         }
     }
 
     /// The remaining buffers by connected component.
-    fn parts(&self) -> Vec<Vec<BufferId>> {
+    fn remaining_parts(&self) -> Vec<Vec<BufferId>> {
         let mut is_seen = self.is_peeled.clone();
         let mut parts = Vec::new();
         for first in 0..self.instance.len() {
@@ -141,7 +140,7 @@ impl<'i> Peeling<'i> {
 
 /// The number of offsets of a buffer (multiples of its alignment) at which it ends at or below the floor; 0 for a
 /// pinned buffer.
-fn free(buffer: &Buffer, floor: u64) -> u128 {
+fn free_offsets(buffer: &Buffer, floor: u64) -> u128 {
     match floor.checked_sub(buffer.size.get()) {
         Some(room) if buffer.pin.is_none() => u128::from(room / buffer.align.get()) + 1,
         _ => 0,
@@ -149,26 +148,26 @@ fn free(buffer: &Buffer, floor: u64) -> u128 {
 }
 
 /// The most offsets of a buffer (multiples of its alignment) at which it meets another.
-fn blocked(buffer: &Buffer, other: &Buffer) -> u128 {
+fn blocked_offsets(buffer: &Buffer, other: &Buffer) -> u128 {
     let bytes = u128::from(buffer.size.get()) + u128::from(other.size.get()) - 1;
     bytes.div_ceil(u128::from(buffer.align.get()))
 }
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::testing::{Shape, brute_force_without_hand_over, corpus, deep, instances};
+    use planlab_dsa::testing::{Shape, brute_force_without_hand_over, corpus, deep_config, instances};
     use planlab_dsa::{Bytes, Honours, Scope};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::{descriptor, in_a_run, instance as buffers};
+    use crate::placement::testing::{in_a_run, test_descriptor, test_instance as buffers};
 
     /// The floor and the parts of an instance.
     fn parts(instance: &Instance, peel: bool) -> (u64, Parts) {
         let honours =
             Honours { pins: true, pauses: true, alignment: true, apart: true, ..Honours::default() };
-        in_a_run(descriptor("parts", honours), instance, 0, |run| {
-            let floor = run.bound().of(Scope::NoHandOver).value.get();
+        in_a_run(test_descriptor("parts", honours), instance, 0, |run| {
+            let floor = run.bound().best_claim(Scope::NoHandOver).value.get();
             Ok((floor, Parts::new(run, floor, peel)?))
         })
     }
@@ -207,12 +206,12 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(deep(400))]
+        #![proptest_config(deep_config(400))]
 
         #[test]
         fn the_optimum_is_that_of_the_rest_or_the_floor(
             instance in instances(
-                Shape::everything()
+                Shape::every_feature()
                     .with_arenas(false)
                     .with_in_place(false)
                     .with_apart(false)

@@ -5,12 +5,12 @@
 //! `a` lies below `b` can be required if `b` is unlike all others and `a` is the first of its class. For if `b` lies
 //! below `a`, then it lies below the whole class of `a`, and above all of it in the mirror image.
 
-use super::draft::{Below, Draft, Place};
+use super::draft::{Below, PairDraft, PlacedBuffer};
 use crate::demands::is_kept_apart;
 
 /// Chooses the order of each relation, as far as symmetry leaves it free. Changes the plan to start from into one that
 /// satisfies it.
-pub(super) fn break_symmetry(draft: &mut Draft<'_>) {
+pub(super) fn break_symmetry(draft: &mut PairDraft<'_>) {
     let mut orders = Orders { fixed: vec![Below::Either; draft.relations.len()] };
     let classes = Classes::new(draft);
     classes.sort_start(draft);
@@ -25,7 +25,7 @@ struct Orders {
 }
 
 impl Orders {
-    fn fix_alike(&mut self, draft: &Draft<'_>, classes: &Classes) {
+    fn fix_alike(&mut self, draft: &PairDraft<'_>, classes: &Classes) {
         for (relation, fixed) in draft.relations.iter().zip(&mut self.fixed) {
             if classes.of[relation.pair.0] == classes.of[relation.pair.1] {
                 *fixed = Below::First;
@@ -33,8 +33,8 @@ impl Orders {
         }
     }
 
-    fn fix_mirrors(&mut self, draft: &mut Draft<'_>, classes: &Classes) {
-        let can_turn = |place: &Place| {
+    fn fix_mirrors(&mut self, draft: &mut PairDraft<'_>, classes: &Classes) {
+        let can_turn = |place: &PlacedBuffer| {
             let buffer = draft.instance.buffer(place.id);
             place.step == 1
                 && buffer.pin.is_none()
@@ -43,7 +43,7 @@ impl Orders {
         if !draft.places.iter().all(can_turn) {
             return;
         }
-        let components = components(draft);
+        let components = connected_components(draft);
         let mut chosen: Vec<Option<(u64, usize, Below)>> = vec![None; draft.places.len()];
         for (index, relation) in draft.relations.iter().enumerate() {
             let (i, j) = relation.pair;
@@ -64,14 +64,14 @@ impl Orders {
             self.fixed[index] = below;
             let is_so = draft.is_first_below(&draft.relations[index]) == (below == Below::First);
             if !is_so {
-                turn(draft, &components, component);
+                turn_component(draft, &components, component);
             }
         }
     }
 }
 
 /// Turns the part of the start that belongs to a component upside down.
-fn turn(draft: &mut Draft<'_>, components: &[usize], component: usize) {
+fn turn_component(draft: &mut PairDraft<'_>, components: &[usize], component: usize) {
     let ceiling = draft.ceiling;
     for (place, _) in draft.places.iter_mut().zip(components).filter(|(_, of)| **of == component) {
         place.start = ceiling - place.size - place.start;
@@ -79,8 +79,8 @@ fn turn(draft: &mut Draft<'_>, components: &[usize], component: usize) {
 }
 
 /// The component of each place: the lowest index connected to it by relations.
-fn components(draft: &Draft<'_>) -> Vec<usize> {
-    fn root(parents: &mut [usize], mut at: usize) -> usize {
+fn connected_components(draft: &PairDraft<'_>) -> Vec<usize> {
+    fn find_root(parents: &mut [usize], mut at: usize) -> usize {
         while parents[at] != at {
             parents[at] = parents[parents[at]];
             at = parents[at];
@@ -89,10 +89,10 @@ fn components(draft: &Draft<'_>) -> Vec<usize> {
     }
     let mut parents: Vec<usize> = (0..draft.places.len()).collect();
     for relation in &draft.relations {
-        let (a, b) = (root(&mut parents, relation.pair.0), root(&mut parents, relation.pair.1));
+        let (a, b) = (find_root(&mut parents, relation.pair.0), find_root(&mut parents, relation.pair.1));
         parents[a.max(b)] = a.min(b);
     }
-    (0..parents.len()).map(|at| root(&mut parents, at)).collect()
+    (0..parents.len()).map(|at| find_root(&mut parents, at)).collect()
 }
 
 /// Classes of identical places: the class of each is the first place like it.
@@ -102,16 +102,16 @@ struct Classes {
 }
 
 impl Classes {
-    fn new(draft: &Draft<'_>) -> Self {
+    fn new(draft: &PairDraft<'_>) -> Self {
         let is_apart = is_kept_apart(draft.instance);
         let count = draft.places.len();
         let mut this = Self { of: (0..count).collect(), members: vec![Vec::new(); count] };
         for index in 0..count {
-            let buffer = draft.buffer(index);
+            let buffer = draft.buffer_at(index);
             let plain = buffer.pin.is_none() && buffer.pauses.is_empty();
             let free = plain && !is_apart[draft.places[index].id.index()];
             let like = |&other: &usize| {
-                let head = draft.buffer(other);
+                let head = draft.buffer_at(other);
                 !this.members[other].is_empty()
                     && !is_apart[draft.places[other].id.index()]
                     && (head.size, head.live, head.align, head.pin)
@@ -134,7 +134,7 @@ impl Classes {
     }
 
     /// Gives the members of each class their offsets in ascending order.
-    fn sort_start(&self, draft: &mut Draft<'_>) {
+    fn sort_start(&self, draft: &mut PairDraft<'_>) {
         for members in self.members.iter().filter(|members| members.len() > 1) {
             let mut starts: Vec<u64> = members.iter().map(|&member| draft.places[member].start).collect();
             starts.sort_unstable();

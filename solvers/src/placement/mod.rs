@@ -15,4 +15,4 @@ mod start_from_hints;
 pub(crate) mod testing;
 
 pub use order::Order;
-pub use portfolio::{CachedPlan, Canonical, CarryError, Effort, PlanCache, Portfolio, Scaled, carry};
+pub use portfolio::{CachedPlan, Canonical, CarryError, Effort, PlanCache, Portfolio, Scaled, carry_plan};

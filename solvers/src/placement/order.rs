@@ -92,14 +92,14 @@ impl Order {
 
     /// The ids of all buffers in this order.
     #[must_use]
-    pub fn of(self, instance: &Instance) -> Vec<BufferId> {
+    pub fn sort_buffers(self, instance: &Instance) -> Vec<BufferId> {
         match self {
             Self::Input => instance.ids().collect(),
-            Self::Start => by(instance, |buffer| buffer.live.start()),
-            Self::End => by(instance, |buffer| Reverse(buffer.live.end())),
-            Self::Size => by(instance, |buffer| Reverse(buffer.size)),
-            Self::Area => by(instance, |buffer| Reverse(area(buffer))),
-            Self::Width => by(instance, |buffer| Reverse(buffer.live.width())),
+            Self::Start => sort_by(instance, |buffer| buffer.live.start()),
+            Self::End => sort_by(instance, |buffer| Reverse(buffer.live.end())),
+            Self::Size => sort_by(instance, |buffer| Reverse(buffer.size)),
+            Self::Area => sort_by(instance, |buffer| Reverse(buffer_area(buffer))),
+            Self::Width => sort_by(instance, |buffer| Reverse(buffer.live.width())),
             Self::Load => by_load(instance),
             Self::Overlaps => by_overlaps(instance),
             Self::Sections => by_sections(instance),
@@ -114,7 +114,7 @@ impl fmt::Display for Order {
 }
 
 /// Ids by a key, smallest first, then by id.
-pub(crate) fn by<K: Ord>(instance: &Instance, key: impl FnMut(&Buffer) -> K) -> Vec<BufferId> {
+pub(crate) fn sort_by<K: Ord>(instance: &Instance, key: impl FnMut(&Buffer) -> K) -> Vec<BufferId> {
     let mut keyed: Vec<(K, BufferId)> = instance.buffers().iter().map(key).zip(instance.ids()).collect();
     keyed.sort_unstable();
     keyed.into_iter().map(|(_, id)| id).collect()
@@ -122,7 +122,7 @@ pub(crate) fn by<K: Ord>(instance: &Instance, key: impl FnMut(&Buffer) -> K) -> 
 
 /// The largest first, then the longest-lived, then by id.
 pub(crate) fn by_size_and_width(instance: &Instance) -> Vec<BufferId> {
-    by(instance, |buffer| (Reverse(buffer.size), Reverse(buffer.live.width())))
+    sort_by(instance, |buffer| (Reverse(buffer.size), Reverse(buffer.live.width())))
 }
 
 /// The numbers of buffers by offset, ties by id.
@@ -132,18 +132,18 @@ pub(crate) fn by_offset<K: Ord + Copy>(offsets: &[K]) -> Vec<u32> {
     order
 }
 
-fn area(buffer: &Buffer) -> u128 {
+fn buffer_area(buffer: &Buffer) -> u128 {
     u128::from(buffer.size.get()) * u128::from(buffer.live.width())
 }
 
 fn by_load(instance: &Instance) -> Vec<BufferId> {
     let peaks = Peaks::new(instance);
-    by(instance, |buffer| Reverse(peaks.of(buffer).0))
+    sort_by(instance, |buffer| Reverse(peaks.peak_of(buffer).0))
 }
 
 fn by_overlaps(instance: &Instance) -> Vec<BufferId> {
     let overlaps = Overlaps::new(instance);
-    by(instance, |buffer| Reverse(overlaps.of(buffer)))
+    sort_by(instance, |buffer| Reverse(overlaps.overlap_count(buffer)))
 }
 
 /// Adds up the live ranges that overlap a given one.
@@ -172,7 +172,7 @@ impl Overlaps {
     }
 
     /// The weight of the buffers whose live range overlaps this one's, itself included if it is one of them.
-    pub(crate) fn of(&self, buffer: &Buffer) -> u64 {
+    pub(crate) fn overlap_count(&self, buffer: &Buffer) -> u64 {
         let upto = |list: &[(Step, u64)], count: usize| count.checked_sub(1).map_or(0, |last| list[last].1);
         let begun = self.starts.partition_point(|&(start, _)| start < buffer.live.end());
         let over = self.ends.partition_point(|&(end, _)| end <= buffer.live.start());
@@ -192,7 +192,7 @@ fn running_sums(mut list: Vec<(Step, u64)>) -> Vec<(Step, u64)> {
 
 fn by_sections(instance: &Instance) -> Vec<BufferId> {
     let columns = Columns::of_live_ranges(instance);
-    by(instance, |buffer| Reverse(columns.of(buffer.live).len()))
+    sort_by(instance, |buffer| Reverse(columns.columns_of(buffer.live).len()))
 }
 
 /// The largest load over each buffer's live range, in its own arena.
@@ -214,8 +214,8 @@ impl Peaks {
     }
 
     /// The largest load in bytes while a buffer is live, and the first step of its live range that reaches it.
-    pub(crate) fn of(&self, buffer: &Buffer) -> (u64, Step) {
-        self.arenas[buffer.arena.index()].of(buffer)
+    pub(crate) fn peak_of(&self, buffer: &Buffer) -> (u64, Step) {
+        self.arenas[buffer.arena.index()].peak_of(buffer)
     }
 }
 
@@ -225,12 +225,12 @@ impl ArenaPeaks {
         Self { steps, loads: RangeMax::new(loads) }
     }
 
-    fn of(&self, buffer: &Buffer) -> (u64, Step) {
+    fn peak_of(&self, buffer: &Buffer) -> (u64, Step) {
         let (start, end) = (buffer.live.start(), buffer.live.end());
         // The point in effect at the start may begin before it.
         let first = self.steps.partition_point(|&step| step <= start).saturating_sub(1);
         let last = self.steps.partition_point(|&step| step < end);
-        let found = self.loads.query(first..last);
+        let found = self.loads.range_maximum(first..last);
         found.map_or((0, start), |(load, index)| (load, self.steps[index].max(start)))
     }
 }
@@ -239,13 +239,13 @@ impl ArenaPeaks {
 mod tests {
 
     use super::*;
-    use crate::placement::testing::instance;
+    use crate::placement::testing::test_instance;
 
     fn order(order: Order) -> Vec<u32> {
         // (size, start, end); the load is 4 8 13 7 7 10 over steps 0 to 5.
         let rows = [(4, 0, 3), (4, 1, 3), (5, 2, 3), (7, 3, 6), (3, 5, 6)];
-        let instance = instance(&rows);
-        order.of(&instance).into_iter().map(BufferId::get).collect()
+        let instance = test_instance(&rows);
+        order.sort_buffers(&instance).into_iter().map(BufferId::get).collect()
     }
 
     #[test]
@@ -264,10 +264,14 @@ mod tests {
     #[test]
     fn peaks_are_the_largest_load_of_the_live_range_alone() {
         let rows = [(1, 0, 9), (4, 2, 4), (2, 6, 8)];
-        let instance = instance(&rows);
+        let instance = test_instance(&rows);
         let peaks = Peaks::new(&instance);
-        let found: Vec<(u64, u32)> =
-            instance.buffers().iter().map(|b| peaks.of(b)).map(|(load, step)| (load, step.get())).collect();
+        let found: Vec<(u64, u32)> = instance
+            .buffers()
+            .iter()
+            .map(|b| peaks.peak_of(b))
+            .map(|(load, step)| (load, step.get()))
+            .collect();
         assert_eq!(found, [(5, 2), (5, 2), (3, 6)]);
     }
 }

@@ -27,7 +27,7 @@ pub(crate) fn offer_hints(run: &mut Run<'_>) -> Result<(), Halt> {
     match as_they_are(instance, &offsets, run.scope()) {
         Some(plan) => run.offer(plan)?,
         None => {
-            if let Some(plan) = place_in_order(run, &order(instance, &offsets), Rule::FirstFit)? {
+            if let Some(plan) = place_in_order(run, &hinted_order(instance, &offsets), Rule::FirstFit)? {
                 run.offer(plan)?;
             }
         }
@@ -44,8 +44,8 @@ fn as_they_are(instance: &Instance, offsets: &[Option<Offset>], scope: Scope) ->
 }
 
 /// Buffers with an offset from the lowest up, then the others from the largest down.
-fn order(instance: &Instance, offsets: &[Option<Offset>]) -> Vec<BufferId> {
-    let mut ids = Order::Size.of(instance);
+fn hinted_order(instance: &Instance, offsets: &[Option<Offset>]) -> Vec<BufferId> {
+    let mut ids = Order::Size.sort_buffers(instance);
     ids.sort_by_key(|id| match offsets[id.index()] {
         Some(offset) => (false, offset, id.get()),
         None => (true, Offset::new(0), 0),
@@ -55,17 +55,17 @@ fn order(instance: &Instance, offsets: &[Option<Offset>]) -> Vec<BufferId> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::testing::guillotine;
+    use planlab_dsa::testing::guillotine_instance;
     use planlab_dsa::{Budget, Bytes, Honours, Outcome, execute};
 
     use super::*;
-    use crate::placement::testing::{buffer, descriptor, in_place, scripted};
+    use crate::placement::testing::{in_place, scripted, test_buffer, test_descriptor};
 
     fn hinted<'i>(instance: &'i Instance, hints: &[Option<u64>], in_place: bool) -> Outcome<'i> {
         let hints: Vec<_> = hints.iter().map(|hint| hint.map(Offset::new)).collect();
         let budget = Budget { hints: Some(hints.into()), ..Budget::default() };
         let honours = Honours { in_place, pins: true, alignment: true, ..Honours::default() };
-        let outcome = execute(&scripted(descriptor("hints", honours), offer_hints), instance, budget, 0);
+        let outcome = execute(&scripted(test_descriptor("hints", honours), offer_hints), instance, budget, 0);
         assert!(outcome.end.is_ok(), "{:?}", outcome.end);
         outcome
     }
@@ -76,7 +76,8 @@ mod tests {
 
     /// Three buffers, all live at once.
     fn three() -> Instance {
-        Instance::from_buffers(vec![buffer(2, 0, 2), buffer(4, 0, 2), buffer(8, 0, 2)]).expect("valid")
+        Instance::from_buffers(vec![test_buffer(2, 0, 2), test_buffer(4, 0, 2), test_buffer(8, 0, 2)])
+            .expect("valid")
     }
 
     #[test]
@@ -107,7 +108,7 @@ mod tests {
 
     #[test]
     fn part_of_a_plan_is_not_lifted() {
-        let (instance, plan) = guillotine(500, Bytes::new(1 << 20), 5);
+        let (instance, plan) = guillotine_instance(500, Bytes::new(1 << 20), 5);
         let hints: Vec<_> =
             plan.offsets.iter().map(|offset| Some(offset.get()).filter(|at| at % 3 > 0)).collect();
         let planned = offsets(&hinted(&instance, &hints, false)).expect("a plan");
@@ -118,8 +119,8 @@ mod tests {
 
     #[test]
     fn a_pin_is_its_buffers_hint() {
-        let pinned = buffer(4, 0, 2).with_pin(Offset::new(4));
-        let instance = Instance::from_buffers(vec![buffer(2, 0, 2), pinned]).expect("valid");
+        let pinned = test_buffer(4, 0, 2).with_pin(Offset::new(4));
+        let instance = Instance::from_buffers(vec![test_buffer(2, 0, 2), pinned]).expect("valid");
         for wrong in [None, Some(0)] {
             assert_eq!(offsets(&hinted(&instance, &[Some(9), wrong], false)), Some(vec![9, 4]));
         }
@@ -129,7 +130,7 @@ mod tests {
     fn hand_overs_are_found_where_the_run_counts_them() {
         let permission = in_place(0, 1);
         let instance = Instance::builder()
-            .buffers([buffer(4, 0, 2), buffer(4, 1, 3)])
+            .buffers([test_buffer(4, 0, 2), test_buffer(4, 1, 3)])
             .in_place([permission])
             .build()
             .expect("valid");

@@ -54,7 +54,7 @@ impl BestOrder {
     /// let x = graph.tensor(Tensor::new("x", Bytes::new(100)));
     /// graph.operation(Operation::new("f").writes([x]));
     /// let graph = graph.build()?;
-    /// let orders = Orders::new(&graph, &Dependencies::of(&graph), HandOvers::Relaxed);
+    /// let orders = Orders::new(&graph, &Dependencies::from_tensors(&graph), HandOvers::Relaxed);
     /// let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
     /// let mut loads = Vec::new();
     /// BestOrder::default().stages(&orders, &Budget::default(), &mut rng, |stage, best| {
@@ -63,7 +63,7 @@ impl BestOrder {
     /// assert_eq!(loads, [(Stage::Greedy, 100), (Stage::LocalSearch, 100), (Stage::Exact, 100)]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn stages(
+    pub fn run_stages(
         &self,
         orders: &Orders,
         budget: &Budget,
@@ -73,22 +73,22 @@ impl BestOrder {
         let (mut watch, problem) = (Watch::new(budget), &orders.problem);
         let mut known: Vec<OpId> = problem.ids().collect();
         let mut end = Ok(());
-        for greedy in Greedy::all() {
-            match greedy.run(problem, &mut watch) {
+        for greedy in Greedy::all_rules() {
+            match greedy.run_rule(problem, &mut watch) {
                 // Of equally good orders, the earlier one: a search that gains nothing changes nothing.
-                Ok(order) if problem.load(&order) < problem.load(&known) => known = order,
+                Ok(order) if problem.load_of(&order) < problem.load_of(&known) => known = order,
                 Ok(_) => {}
                 Err(stop) => end = Err(stop),
             }
         }
         let (bound, bounded) = orders.bound_within(&mut watch);
-        ended(Stage::Greedy, &orders.reordered(&known, bound, end.and(bounded)));
-        let (searched, end) = self.local.run(problem, known.clone(), bound, &mut watch, rng);
-        if problem.load(&searched) < problem.load(&known) {
+        ended(Stage::Greedy, &orders.as_reordered(&known, bound, end.and(bounded)));
+        let (searched, end) = self.local.run_search(problem, known.clone(), bound, &mut watch, rng);
+        if problem.load_of(&searched) < problem.load_of(&known) {
             known = searched;
         }
-        ended(Stage::LocalSearch, &orders.reordered(&known, bound, end));
-        let best = self.exact.run(orders, known, bound, &mut watch);
+        ended(Stage::LocalSearch, &orders.as_reordered(&known, bound, end));
+        let best = self.exact.run_search(orders, known, bound, &mut watch);
         ended(Stage::Exact, &best);
         best
     }
@@ -112,14 +112,14 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(8);
         for count in (0..30).flat_map(|count| [count, count]) {
             let graph = random_graph(&mut rng, count);
-            let dependencies = Dependencies::of(&graph);
+            let dependencies = Dependencies::from_tensors(&graph);
             for hand_overs in [HandOvers::Counted, HandOvers::Relaxed] {
                 let orders = Orders::new(&graph, &dependencies, hand_overs);
                 let budget = Budget::default();
                 let search = BestOrder::default().with_work(2_000).with_sets(1 << 16);
                 let mut stages: Vec<(Stage, Reordered)> = Vec::new();
                 let found = search
-                    .stages(&orders, &budget, &mut rng, |stage, best| stages.push((stage, best.clone())));
+                    .run_stages(&orders, &budget, &mut rng, |stage, best| stages.push((stage, best.clone())));
                 assert_eq!(stages[2], (Stage::Exact, found.clone()));
                 for pair in stages.windows(2) {
                     assert!(pair[0].0 < pair[1].0 && pair[1].1.load <= pair[0].1.load);
@@ -128,10 +128,10 @@ mod tests {
                     assert_eq!(load_of(&graph, &best.order, hand_overs), best.load);
                     assert!(best.bound <= found.load);
                 }
-                for greedy in Greedy::all() {
-                    assert!(stages[0].1.load <= greedy.order(&orders, &budget).load);
+                for greedy in Greedy::all_rules() {
+                    assert!(stages[0].1.load <= greedy.greedy_order(&orders, &budget).load);
                 }
-                assert!(stages[0].1.load <= orders.load(&graph.order()));
+                assert!(stages[0].1.load <= orders.load_of(&graph.operation_order()));
             }
         }
     }
@@ -141,11 +141,11 @@ mod tests {
     fn a_deadline_leaves_the_best_order_so_far() {
         use std::sync::atomic::{AtomicU64, Ordering};
         let graph = random_graph(&mut ChaCha8Rng::seed_from_u64(12), 120);
-        let dependencies = Dependencies::of(&graph);
+        let dependencies = Dependencies::from_tensors(&graph);
         for hand_overs in [HandOvers::Counted, HandOvers::Relaxed] {
             let best = {
                 let orders = Orders::new(&graph, &dependencies, hand_overs);
-                BestOrder::default().with_sets(1 << 12).stages(
+                BestOrder::default().with_sets(1 << 12).run_stages(
                     &orders,
                     &Budget::default(),
                     &mut ChaCha8Rng::seed_from_u64(1),
@@ -161,9 +161,9 @@ mod tests {
                 let mut rng = ChaCha8Rng::seed_from_u64(1);
                 let search = BestOrder::default().with_sets(1 << 12);
                 let mut count = 0;
-                let found = search.stages(&orders, &budget, &mut rng, |_, _| count += 1);
-                assert_eq!((count, dependencies.check(&found.order)), (3, Ok(())));
-                assert!(found.bound <= best.load && found.load <= orders.load(&graph.order()));
+                let found = search.run_stages(&orders, &budget, &mut rng, |_, _| count += 1);
+                assert_eq!((count, dependencies.check_order(&found.order)), (3, Ok(())));
+                assert!(found.bound <= best.load && found.load <= orders.load_of(&graph.operation_order()));
                 assert!(found.is_optimal() || found.stop == Stop::Deadline || seconds == 100, "{found:?}");
                 loads.push(found.load);
             }

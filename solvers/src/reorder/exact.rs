@@ -84,22 +84,22 @@ impl ExactOrder {
     /// An order of the lowest load. If the search ends before that, the best greedy order; [`Stop::WorkLimit`] then
     /// also means its own limits.
     #[must_use]
-    pub fn order(&self, orders: &Orders, budget: &Budget) -> Reordered {
+    pub fn exact_order(&self, orders: &Orders, budget: &Budget) -> Reordered {
         let mut watch = Watch::new(budget);
         let problem = &orders.problem;
-        let mut known = problem.topological();
-        for greedy in Greedy::all() {
-            let Ok(order) = greedy.run(problem, &mut watch) else { break };
-            if problem.load(&order) < problem.load(&known) {
+        let mut known = problem.topological_order();
+        for greedy in Greedy::all_rules() {
+            let Ok(order) = greedy.run_rule(problem, &mut watch) else { break };
+            if problem.load_of(&order) < problem.load_of(&known) {
                 known = order;
             }
         }
         let (bound, _) = orders.bound_within(&mut watch);
-        self.run(orders, known, bound, &mut watch)
+        self.run_search(orders, known, bound, &mut watch)
     }
 
     /// The search from a known order and a bound on all orders.
-    pub(super) fn run(
+    pub(super) fn run_search(
         &self,
         orders: &Orders,
         known: Vec<OpId>,
@@ -107,13 +107,13 @@ impl ExactOrder {
         watch: &mut Watch<'_>,
     ) -> Reordered {
         let problem = &orders.problem;
-        let load = problem.load(&known);
+        let load = problem.load_of(&known);
         if self.sets == 0 || (self.bounded && bound >= load) {
-            return orders.reordered(&known, bound, watch.tick(0));
+            return orders.as_reordered(&known, bound, watch.tick(0));
         }
         let limit = if self.bounded { load } else { u64::MAX };
         let start = if self.bounded { bound } else { 0 };
-        let mut search = Search {
+        let mut search = OrderStateSearch {
             rules: *self,
             problem,
             watch,
@@ -123,10 +123,10 @@ impl ExactOrder {
             bytes: 0,
         };
         let mut proved = start;
-        let found = search.run(start, &mut proved);
+        let found = search.run_search(start, &mut proved);
         let end = found.as_ref().map(|_| ()).map_err(|&stop| stop);
-        let better = found.ok().flatten().filter(|order| problem.load(order) < load);
-        orders.reordered(&better.unwrap_or(known), proved.max(bound), end)
+        let better = found.ok().flatten().filter(|order| problem.load_of(order) < load);
+        orders.as_reordered(&better.unwrap_or(known), proved.max(bound), end)
     }
 }
 
@@ -149,7 +149,7 @@ struct Reached {
     bits: Bits,
 }
 
-struct Search<'p, 'w, 'b> {
+struct OrderStateSearch<'p, 'w, 'b> {
     rules: ExactOrder,
     problem: &'p Problem,
     watch: &'w mut Watch<'b>,
@@ -164,7 +164,7 @@ struct Search<'p, 'w, 'b> {
 
 /// The operations that have run, and what is live after them.
 #[derive(Clone)]
-struct Place {
+struct SearchState {
     bits: Bits,
     memory: Memory,
 }
@@ -172,54 +172,55 @@ struct Place {
 /// A set to expand: the lowest peak comes first, then the set with the most operations.
 type Open = (Reverse<u64>, usize, usize);
 
-impl Search<'_, '_, '_> {
+impl OrderStateSearch<'_, '_, '_> {
     /// The best order below the limit, or `None`. `proved` rises to a bound on every order.
-    fn run(&mut self, start: u64, proved: &mut u64) -> Result<Option<Vec<OpId>>, Stop> {
-        let count = self.problem.operations();
+    fn run_search(&mut self, start: u64, proved: &mut u64) -> Result<Option<Vec<OpId>>, Stop> {
+        let count = self.problem.operation_count();
         let mut open = BinaryHeap::new();
-        let root = Place { bits: vec![0; count.div_ceil(64)].into(), memory: Memory::new(self.problem) };
-        open.extend(self.reach(None, root, Vec::new(), start)?);
+        let root =
+            SearchState { bits: vec![0; count.div_ceil(64)].into(), memory: Memory::new(self.problem) };
+        open.extend(self.reach_set(None, root, Vec::new(), start)?);
         while let Some((Reverse(peak), done, set)) = open.pop() {
             *proved = peak;
             if done == count {
-                return Ok(Some(self.path(set)));
+                return Ok(Some(self.path_to(set)));
             }
             if self.best[&self.sets[set].bits] == peak {
-                self.expand(set, peak, &mut open)?;
+                self.expand_set(set, peak, &mut open)?;
             }
         }
         *proved = self.limit;
         Ok(None)
     }
 
-    fn expand(&mut self, set: usize, peak: u64, open: &mut BinaryHeap<Open>) -> Result<(), Stop> {
-        let place = self.place(set);
-        self.watch.tick(1 + self.problem.operations())?;
-        for op in self.ready(&place.bits) {
+    fn expand_set(&mut self, set: usize, peak: u64, open: &mut BinaryHeap<Open>) -> Result<(), Stop> {
+        let place = self.place_of(set);
+        self.watch.tick(1 + self.problem.operation_count())?;
+        for op in self.ready_operations(&place.bits) {
             if self.sets.len() >= self.rules.sets || self.bytes > self.rules.memory.get() {
                 return Err(Stop::WorkLimit);
             }
-            let step = peak.max(place.memory.during(self.problem, op));
+            let step = peak.max(place.memory.live_during(self.problem, op));
             if step < self.limit {
                 let mut next = place.clone();
-                next.run(self.problem, op);
-                open.extend(self.reach(Some(set), next, vec![op], step)?);
+                next.run_operation(self.problem, op);
+                open.extend(self.reach_set(Some(set), next, vec![op], step)?);
             }
         }
         Ok(())
     }
 
     /// Enters a set after the operations that are forced there, unless it was reached with as low a peak before.
-    fn reach(
+    fn reach_set(
         &mut self,
         from: Option<usize>,
-        mut place: Place,
+        mut place: SearchState,
         mut done: Vec<OpId>,
         peak: u64,
     ) -> Result<Option<Open>, Stop> {
-        while let Some(op) = self.forced(&place, peak) {
-            self.watch.tick(1 + self.problem.operations())?;
-            place.run(self.problem, op);
+        while let Some(op) = self.forced_operation(&place, peak) {
+            self.watch.tick(1 + self.problem.operation_count())?;
+            place.run_operation(self.problem, op);
             done.push(op);
         }
         let known = self.best.get(&place.bits);
@@ -234,28 +235,29 @@ impl Search<'_, '_, '_> {
     }
 
     /// A ready operation that costs nothing.
-    fn forced(&self, place: &Place, peak: u64) -> Option<OpId> {
+    fn forced_operation(&self, place: &SearchState, peak: u64) -> Option<OpId> {
         let (problem, memory) = (self.problem, &place.memory);
-        let is_free = |&op: &OpId| memory.growth(problem, op) <= 0 && memory.during(problem, op) <= peak;
-        self.rules.forced.then(|| self.ready(&place.bits).into_iter().find(is_free))?
+        let is_free =
+            |&op: &OpId| memory.growth_after(problem, op) <= 0 && memory.live_during(problem, op) <= peak;
+        self.rules.forced.then(|| self.ready_operations(&place.bits).into_iter().find(is_free))?
     }
 
-    fn ready(&self, bits: &[u64]) -> Vec<OpId> {
+    fn ready_operations(&self, bits: &[u64]) -> Vec<OpId> {
         let is_done = |op: &OpId| bits[op.index() / 64] >> (op.index() % 64) & 1 == 1;
         let is_ready = |op: &OpId| !is_done(op) && self.problem.dependencies.before(*op).iter().all(is_done);
         self.problem.ids().filter(is_ready).collect()
     }
 
-    fn place(&self, set: usize) -> Place {
-        let mut place = Place {
-            bits: vec![0; self.problem.operations().div_ceil(64)].into(),
+    fn place_of(&self, set: usize) -> SearchState {
+        let mut place = SearchState {
+            bits: vec![0; self.problem.operation_count().div_ceil(64)].into(),
             memory: Memory::new(self.problem),
         };
-        self.path(set).into_iter().for_each(|op| place.run(self.problem, op));
+        self.path_to(set).into_iter().for_each(|op| place.run_operation(self.problem, op));
         place
     }
 
-    fn path(&self, set: usize) -> Vec<OpId> {
+    fn path_to(&self, set: usize) -> Vec<OpId> {
         let sets = std::iter::successors(Some(set), |&set| self.sets[set].from);
         let mut path: Vec<OpId> = sets.flat_map(|set| self.sets[set].done.iter().rev().copied()).collect();
         path.reverse();
@@ -263,10 +265,10 @@ impl Search<'_, '_, '_> {
     }
 }
 
-impl Place {
-    fn run(&mut self, problem: &Problem, op: OpId) {
+impl SearchState {
+    fn run_operation(&mut self, problem: &Problem, op: OpId) {
         self.bits[op.index() / 64] |= 1 << (op.index() % 64);
-        self.memory.run(problem, op);
+        self.memory.run_operation(problem, op);
     }
 }
 
@@ -286,8 +288,8 @@ mod tests {
         for turn in 0..20 {
             let graph = random_graph(&mut rng, 26);
             let hand_overs = [HandOvers::Counted, HandOvers::Relaxed][turn % 2];
-            let orders = Orders::new(&graph, &Dependencies::of(&graph), hand_overs);
-            let found = ExactOrder::default().order(&orders, &Budget::default());
+            let orders = Orders::new(&graph, &Dependencies::from_tensors(&graph), hand_overs);
+            let found = ExactOrder::default().exact_order(&orders, &Budget::default());
             assert!(found.is_optimal(), "{} operations", graph.operations().len());
         }
     }
@@ -299,14 +301,14 @@ mod tests {
         let (mut limited, mut stopped) = (0, 0);
         for turn in 0..30 {
             let graph = random_graph(&mut rng, 20);
-            let dependencies = Dependencies::of(&graph);
+            let dependencies = Dependencies::from_tensors(&graph);
             let hand_overs = [HandOvers::Counted, HandOvers::Relaxed][turn % 2];
             let orders = Orders::new(&graph, &dependencies, hand_overs);
             let plenty = Budget::default();
-            let best = ExactOrder::default().order(&orders, &plenty);
+            let best = ExactOrder::default().exact_order(&orders, &plenty);
             let check = |found: &Reordered| {
                 assert!(found.bound <= best.load && best.load <= found.load, "{found:?}");
-                assert_eq!(dependencies.check(&found.order), Ok(()));
+                assert_eq!(dependencies.check_order(&found.order), Ok(()));
                 found.stop == Stop::WorkLimit
             };
             for amount in [0, 1, 5, 20] {
@@ -314,12 +316,12 @@ mod tests {
                 let memory = Bytes::new(300 * amount as u64);
                 let small = ExactOrder { memory, ..ExactOrder::default() };
                 for search in [few, small, few.with_bounded(false).with_forced(false)] {
-                    limited += usize::from(check(&search.order(&orders, &plenty)));
+                    limited += usize::from(check(&search.exact_order(&orders, &plenty)));
                 }
                 let budget = Budget { work: Some(50 * amount as u64), ..Budget::default() };
                 // A fresh bound, for which the budget may be too small.
                 let orders = Orders::new(&graph, &dependencies, hand_overs);
-                stopped += usize::from(check(&ExactOrder::default().order(&orders, &budget)));
+                stopped += usize::from(check(&ExactOrder::default().exact_order(&orders, &budget)));
             }
         }
         assert!(limited > 50 && stopped > 50, "{limited} {stopped}");
@@ -330,18 +332,19 @@ mod tests {
         let mut graph = planlab_graph::Graph::builder();
         // A chain whose operations are all forced, and 2^60 sets beside it.
         for _ in 0..60 {
-            let tensor = graph.tensor(planlab_graph::Tensor::new("", Bytes::new(1)).as_output());
-            graph.operation(planlab_graph::Operation::new("f").writes([tensor]));
+            let tensor = graph.add_tensor(planlab_graph::Tensor::new("", Bytes::new(1)).as_output());
+            graph.add_operation(planlab_graph::Operation::new("f").with_outputs([tensor]));
         }
-        (0..20_000).for_each(|_| _ = graph.operation(planlab_graph::Operation::new("free")));
+        (0..20_000).for_each(|_| _ = graph.add_operation(planlab_graph::Operation::new("free")));
         let graph = graph.build().expect("valid");
-        let orders = Orders::new(&graph, &Dependencies::of(&graph), HandOvers::Counted);
+        let orders = Orders::new(&graph, &Dependencies::from_tensors(&graph), HandOvers::Counted);
         let budget = Budget::default();
         budget.cancel.cancel();
         let search = ExactOrder::default().with_bounded(false);
-        let found = search.order(&orders, &budget);
+        let found = search.exact_order(&orders, &budget);
         assert_eq!((found.order.len(), found.load), (20_060, Bytes::new(60)));
-        let watched = search.run(&orders, orders.problem.topological(), 0, &mut Watch::new(&budget));
+        let watched =
+            search.run_search(&orders, orders.problem.topological_order(), 0, &mut Watch::new(&budget));
         assert_eq!((watched.stop, watched.load), (Stop::Cancelled, Bytes::new(60)));
     }
 }

@@ -55,7 +55,7 @@ pub struct Greedy {
 impl Greedy {
     /// All rules, forwards and backwards.
     #[must_use]
-    pub fn all() -> Vec<Self> {
+    pub fn all_rules() -> Vec<Self> {
         let rules = [GreedyRule::Growth, GreedyRule::Need, GreedyRule::Drop];
         let both = |rule| [false, true].map(|backwards| Self { rule, backwards });
         rules.into_iter().flat_map(both).collect()
@@ -63,22 +63,22 @@ impl Greedy {
 
     /// A legal order; if the budget is used up before it is complete, one that ignores the rule.
     #[must_use]
-    pub fn order(&self, orders: &Orders, budget: &Budget) -> Reordered {
+    pub fn greedy_order(&self, orders: &Orders, budget: &Budget) -> Reordered {
         let mut watch = Watch::new(budget);
-        let found = self.run(&orders.problem, &mut watch);
+        let found = self.run_rule(&orders.problem, &mut watch);
         let end = found.as_ref().map(|_| ()).map_err(|&stop| stop);
-        let order = found.unwrap_or_else(|_| orders.problem.topological());
+        let order = found.unwrap_or_else(|_| orders.problem.topological_order());
         let (bound, bounded) = orders.bound_within(&mut watch);
-        orders.reordered(&order, bound, end.and(bounded))
+        orders.as_reordered(&order, bound, end.and(bounded))
     }
 
-    pub(super) fn run(&self, problem: &Problem, watch: &mut Watch<'_>) -> Result<Vec<OpId>, Stop> {
+    pub(super) fn run_rule(&self, problem: &Problem, watch: &mut Watch<'_>) -> Result<Vec<OpId>, Stop> {
         if self.backwards {
-            let mut order = List::new(self.rule, &problem.reversed()).run(watch)?;
+            let mut order = List::new(self.rule, &problem.reversed()).run_list(watch)?;
             order.reverse();
             Ok(order)
         } else {
-            List::new(self.rule, problem).run(watch)
+            List::new(self.rule, problem).run_list(watch)
         }
     }
 }
@@ -98,20 +98,20 @@ struct List<'p> {
 
 impl<'p> List<'p> {
     fn new(rule: GreedyRule, problem: &'p Problem) -> Self {
-        let count = problem.operations();
+        let count = problem.operation_count();
         Self {
             rule,
             problem,
             memory: Memory::new(problem),
-            waiting: problem.dependencies.waiting(),
+            waiting: problem.dependencies.dependency_counts(),
             ready: BTreeSet::new(),
             ranks: vec![None; count],
         }
     }
 
-    fn run(mut self, watch: &mut Watch<'_>) -> Result<Vec<OpId>, Stop> {
+    fn run_list(mut self, watch: &mut Watch<'_>) -> Result<Vec<OpId>, Stop> {
         for op in self.problem.ids().filter(|op| self.waiting[op.index()] == 0).collect::<Vec<_>>() {
-            self.enter(op);
+            self.enter_operation(op);
         }
         let mut order = Vec::with_capacity(self.waiting.len());
         while let Some((.., op)) = self.ready.pop_first() {
@@ -119,14 +119,14 @@ impl<'p> List<'p> {
             order.push(op);
             let after = self.problem.dependencies.after(op).len();
             watch.tick(1 + self.problem.uses[op.index()].len() + after)?;
-            self.finish(op);
+            self.finish_operation(op);
         }
         Ok(order)
     }
 
-    fn finish(&mut self, op: OpId) {
+    fn finish_operation(&mut self, op: OpId) {
         let problem = self.problem;
-        self.memory.run(problem, op);
+        self.memory.run_operation(problem, op);
         for &index in &problem.uses[op.index()] {
             let users = &problem.stores[index as usize].users;
             let left = self.memory.left[index as usize];
@@ -138,13 +138,13 @@ impl<'p> List<'p> {
         for &next in problem.dependencies.after(op) {
             self.waiting[next.index()] -= 1;
             if self.waiting[next.index()] == 0 {
-                self.enter(next);
+                self.enter_operation(next);
             }
         }
     }
 
-    fn enter(&mut self, op: OpId) {
-        let rank = self.rank(op);
+    fn enter_operation(&mut self, op: OpId) {
+        let rank = self.rank_of(op);
         self.ranks[op.index()] = Some(rank);
         self.ready.insert(rank);
     }
@@ -152,13 +152,13 @@ impl<'p> List<'p> {
     fn rank_again(&mut self, op: OpId) {
         if let Some(old) = self.ranks[op.index()] {
             self.ready.remove(&old);
-            self.enter(op);
+            self.enter_operation(op);
         }
     }
 
-    fn rank(&self, op: OpId) -> Rank {
-        let growth = self.memory.growth(self.problem, op);
-        let needs = i128::from(self.memory.needs(self.problem, op));
+    fn rank_of(&self, op: OpId) -> Rank {
+        let growth = self.memory.growth_after(self.problem, op);
+        let needs = i128::from(self.memory.needed_during(self.problem, op));
         match self.rule {
             GreedyRule::Growth => (growth, needs, op),
             GreedyRule::Need => (needs, growth, op),
@@ -183,13 +183,14 @@ mod tests {
     fn literal(rule: GreedyRule, problem: &Problem) -> Vec<OpId> {
         let mut memory = Memory::new(problem);
         let mut order: Vec<OpId> = Vec::new();
-        while order.len() < problem.operations() {
+        while order.len() < problem.operation_count() {
             let is_ready = |op: &OpId| {
                 !order.contains(op)
                     && problem.dependencies.before(*op).iter().all(|before| order.contains(before))
             };
             let rank = |op: &OpId| {
-                let (growth, needs) = (memory.growth(problem, *op), i128::from(memory.needs(problem, *op)));
+                let (growth, needs) =
+                    (memory.growth_after(problem, *op), i128::from(memory.needed_during(problem, *op)));
                 match rule {
                     GreedyRule::Growth => (0, growth, needs, *op),
                     GreedyRule::Need => (0, needs, growth, *op),
@@ -198,7 +199,7 @@ mod tests {
                 }
             };
             let op = problem.ids().filter(is_ready).min_by_key(rank).expect("a legal order goes on");
-            memory.run(problem, op);
+            memory.run_operation(problem, op);
             order.push(op);
         }
         order
@@ -209,20 +210,20 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(5);
         for count in 0..60 {
             let graph = random_graph(&mut rng, count);
-            let dependencies = Dependencies::of(&graph);
+            let dependencies = Dependencies::from_tensors(&graph);
             let budget = Budget::default();
             for hand_overs in [HandOvers::Counted, HandOvers::Relaxed] {
                 let orders = Orders::new(&graph, &dependencies, hand_overs);
                 let problem = &orders.problem;
-                for greedy in Greedy::all() {
+                for greedy in Greedy::all_rules() {
                     let expected = if greedy.backwards {
                         literal(greedy.rule, &problem.reversed()).into_iter().rev().collect()
                     } else {
                         literal(greedy.rule, problem)
                     };
-                    let found = greedy.order(&orders, &budget);
+                    let found = greedy.greedy_order(&orders, &budget);
                     assert_eq!(found.order, expected);
-                    assert_eq!(dependencies.check(&found.order), Ok(()));
+                    assert_eq!(dependencies.check_order(&found.order), Ok(()));
                     assert_eq!(found.load, load_of(&graph, &found.order, hand_overs));
                 }
             }
@@ -233,24 +234,27 @@ mod tests {
     fn by_drop_what_needs_most_for_a_while_comes_first() {
         let mut graph = Graph::builder();
         for (bytes, workspace) in [(5, 1), (1, 30), (2, 20)] {
-            let kept = graph.tensor(Tensor::new("", Bytes::new(bytes)).as_output());
-            graph.operation(Operation::new("f").writes([kept]).with_workspace(Bytes::new(workspace)));
+            let kept = graph.add_tensor(Tensor::new("", Bytes::new(bytes)).as_output());
+            graph.add_operation(
+                Operation::new("f").with_outputs([kept]).with_workspace(Bytes::new(workspace)),
+            );
         }
         let graph = graph.build().expect("valid");
-        let orders = Orders::new(&graph, &Dependencies::of(&graph), HandOvers::Counted);
-        let found = Greedy { rule: GreedyRule::Drop, backwards: false }.order(&orders, &Budget::default());
+        let orders = Orders::new(&graph, &Dependencies::from_tensors(&graph), HandOvers::Counted);
+        let found =
+            Greedy { rule: GreedyRule::Drop, backwards: false }.greedy_order(&orders, &Budget::default());
         assert_eq!((found.order, found.load), ([1, 2, 0].map(OpId::from_index).to_vec(), Bytes::new(31)));
     }
 
     #[test]
     fn a_stop_leaves_a_legal_order() {
         let graph = random_graph(&mut ChaCha8Rng::seed_from_u64(6), 40);
-        let dependencies = Dependencies::of(&graph);
+        let dependencies = Dependencies::from_tensors(&graph);
         let orders = Orders::new(&graph, &dependencies, HandOvers::Relaxed);
         let budget = Budget { work: Some(20), ..Budget::default() };
-        for greedy in Greedy::all() {
-            let found = greedy.order(&orders, &budget);
-            assert_eq!((dependencies.check(&found.order), found.stop), (Ok(()), Stop::WorkLimit));
+        for greedy in Greedy::all_rules() {
+            let found = greedy.greedy_order(&orders, &budget);
+            assert_eq!((dependencies.check_order(&found.order), found.stop), (Ok(()), Stop::WorkLimit));
             assert!(found.bound <= found.load && found.bound > Bytes::ZERO);
         }
     }

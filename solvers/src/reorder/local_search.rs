@@ -43,15 +43,21 @@ impl LocalSearch {
     /// # Panics
     ///
     /// If the order does not have every operation.
-    pub fn improve(&self, orders: &Orders, order: &[OpId], budget: &Budget, rng: &mut impl Rng) -> Reordered {
+    pub fn improve_order(
+        &self,
+        orders: &Orders,
+        order: &[OpId],
+        budget: &Budget,
+        rng: &mut impl Rng,
+    ) -> Reordered {
         let mut watch = Watch::new(budget);
         let (bound, bounded) = orders.bound_within(&mut watch);
-        let (order, end) = self.run(&orders.problem, order.to_vec(), bound, &mut watch, rng);
-        orders.reordered(&order, bound, bounded.and(end))
+        let (order, end) = self.run_search(&orders.problem, order.to_vec(), bound, &mut watch, rng);
+        orders.as_reordered(&order, bound, bounded.and(end))
     }
 
     /// Ends at `bound`, too.
-    pub(super) fn run(
+    pub(super) fn run_search(
         &self,
         problem: &Problem,
         order: Vec<OpId>,
@@ -60,9 +66,9 @@ impl LocalSearch {
         rng: &mut impl Rng,
     ) -> (Vec<OpId>, Result<(), Stop>) {
         let mut walk = Walk::new(problem, order);
-        let mut work = problem.operations() as u64;
+        let mut work = problem.operation_count() as u64;
         while walk.peak.0 > bound && work < self.work {
-            let looked = walk.step(rng);
+            let looked = walk.try_move(rng);
             work += 1 + looked;
             if let Err(stop) = watch.tick(1 + usize::try_from(looked).unwrap_or(usize::MAX)) {
                 return (walk.order, Err(stop));
@@ -87,19 +93,19 @@ impl<'p> Walk<'p> {
     fn new(problem: &'p Problem, order: Vec<OpId>) -> Self {
         let moves = vec![false; order.len()];
         let mut walk = Self { problem, order, peak: (0, 0), steps: Vec::new(), moves };
-        walk.measure();
+        walk.measure_load();
         walk
     }
 
-    fn measure(&mut self) {
-        let curve = self.problem.curve(&self.order);
+    fn measure_load(&mut self) {
+        let curve = self.problem.load_curve(&self.order);
         let load = curve.iter().copied().max().unwrap_or(0);
         self.steps = (0..curve.len()).filter(|&step| curve[step] == load).collect();
         self.peak = (load, u32::try_from(self.steps.len()).expect("fewer than operations"));
     }
 
     /// Tries a move; returns the number of operations examined.
-    fn step(&mut self, rng: &mut impl Rng) -> u64 {
+    fn try_move(&mut self, rng: &mut impl Rng) -> u64 {
         let count = self.order.len();
         let at = if rng.random_bool(0.25) {
             rng.random_range(0..count)
@@ -112,10 +118,10 @@ impl<'p> Walk<'p> {
         let candidate =
             if rng.random_bool(0.5) { self.moved_back(from, to) } else { self.moved_forward(from, to) };
         let Some(candidate) = candidate else { return (to - from) as u64 };
-        let peak = self.problem.peak(&candidate);
+        let peak = self.problem.peak_of(&candidate);
         if peak <= self.peak {
             self.order = candidate;
-            self.measure();
+            self.measure_load();
         }
         count as u64 + (to - from) as u64
     }
@@ -124,20 +130,20 @@ impl<'p> Walk<'p> {
     /// depends on it; `None` if the one at `to` depends on it.
     fn moved_back(&mut self, from: usize, to: usize) -> Option<Vec<OpId>> {
         let problem = self.problem;
-        self.select(from..=to, from, |op| problem.dependencies.before(op));
-        self.rearranged(from, to, false)
+        self.select_marked(from..=to, from, |op| problem.dependencies.before(op));
+        self.rearrange_marked(from, to, false)
     }
 
     /// The order in which the operation at `to` precedes the one at `from`, and so does everything in between that it
     /// depends on; `None` if it depends on the one at `from`.
     fn moved_forward(&mut self, from: usize, to: usize) -> Option<Vec<OpId>> {
         let problem = self.problem;
-        self.select((from..=to).rev(), to, |op| problem.dependencies.after(op));
-        self.rearranged(from, to, true)
+        self.select_marked((from..=to).rev(), to, |op| problem.dependencies.after(op));
+        self.rearrange_marked(from, to, true)
     }
 
     /// Marks the operation at `first`, and those at `places` that are next to a marked one.
-    fn select(
+    fn select_marked(
         &mut self,
         places: impl Iterator<Item = usize>,
         first: usize,
@@ -152,7 +158,7 @@ impl<'p> Walk<'p> {
 
     /// The order with the marked operations moved to the first or to the last places of `from..=to`; clears the
     /// marks.
-    fn rearranged(&mut self, from: usize, to: usize, marked_first: bool) -> Option<Vec<OpId>> {
+    fn rearrange_marked(&mut self, from: usize, to: usize, marked_first: bool) -> Option<Vec<OpId>> {
         let part = &self.order[from..=to];
         let (marked, others): (Vec<OpId>, Vec<OpId>) = part.iter().partition(|&&op| self.moves[op.index()]);
         part.iter().for_each(|&op| self.moves[op.index()] = false);
@@ -182,17 +188,17 @@ mod tests {
         let mut better = 0;
         for count in (1..40).chain(1..40) {
             let graph = random_graph(&mut rng, count);
-            let dependencies = Dependencies::of(&graph);
+            let dependencies = Dependencies::from_tensors(&graph);
             let hand_overs = if better % 2 == 0 { HandOvers::Counted } else { HandOvers::Relaxed };
             let problem = Problem::new(&graph, &dependencies, hand_overs);
             let start = dependencies.random_order(&mut rng);
-            let before = problem.peak(&start);
+            let before = problem.peak_of(&start);
             let mut walk = Walk::new(&problem, start);
             for _ in 0..200 {
                 let last = walk.peak;
-                walk.step(&mut rng);
-                assert_eq!(dependencies.check(&walk.order), Ok(()));
-                assert_eq!(walk.peak, problem.peak(&walk.order));
+                walk.try_move(&mut rng);
+                assert_eq!(dependencies.check_order(&walk.order), Ok(()));
+                assert_eq!(walk.peak, problem.peak_of(&walk.order));
                 assert!(walk.peak <= last);
             }
             assert_eq!(walk.peak.0, load_of(&graph, &walk.order, hand_overs).get());
@@ -207,8 +213,8 @@ mod tests {
         let run = || {
             let mut rng = ChaCha8Rng::seed_from_u64(9);
             let search = LocalSearch::default().with_work(20_000);
-            let orders = Orders::new(&graph, &Dependencies::of(&graph), HandOvers::Counted);
-            search.improve(&orders, &graph.order(), &Budget::default(), &mut rng)
+            let orders = Orders::new(&graph, &Dependencies::from_tensors(&graph), HandOvers::Counted);
+            search.improve_order(&orders, &graph.operation_order(), &Budget::default(), &mut rng)
         };
         assert_eq!(run(), run());
     }
@@ -217,12 +223,12 @@ mod tests {
     fn a_stop_leaves_the_best_order_so_far() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let graph = random_graph(&mut rng, 50);
-        let orders = Orders::new(&graph, &Dependencies::of(&graph), HandOvers::Relaxed);
-        let order = orders.problem.topological();
-        let before = orders.problem.load(&order);
+        let orders = Orders::new(&graph, &Dependencies::from_tensors(&graph), HandOvers::Relaxed);
+        let order = orders.problem.topological_order();
+        let before = orders.problem.load_of(&order);
         let budget = Budget::default();
         budget.cancel.cancel();
-        let found = LocalSearch::default().improve(&orders, &order, &budget, &mut rng);
+        let found = LocalSearch::default().improve_order(&orders, &order, &budget, &mut rng);
         assert_eq!(found.stop, Stop::Cancelled);
         assert!(found.load.get() <= before && found.bound <= found.load);
     }

@@ -26,7 +26,7 @@ use super::watch::Watch;
 /// graph.operation(Operation::new("i").reads([b]).writes([d]));
 /// graph.operation(Operation::new("j").reads([c, d]));
 /// let graph = graph.build()?;
-/// let orders = Orders::new(&graph, &Dependencies::of(&graph), HandOvers::Counted);
+/// let orders = Orders::new(&graph, &Dependencies::from_tensors(&graph), HandOvers::Counted);
 /// assert_eq!(orders.load(&graph.order()), Bytes::new(201));
 /// let budget = Budget::default();
 /// assert_eq!(orders.bound(&budget), Bytes::new(101));
@@ -62,11 +62,11 @@ impl Orders {
     ///
     /// If the order does not have every operation exactly once.
     #[must_use]
-    pub fn load(&self, order: &[OpId]) -> Bytes {
+    pub fn load_of(&self, order: &[OpId]) -> Bytes {
         let mut sorted = order.to_vec();
         sorted.sort_unstable();
         assert!(sorted.into_iter().eq(self.problem.ids()), "every operation once");
-        Bytes::new(self.problem.load(order))
+        Bytes::new(self.problem.load_of(order))
     }
 
     /// A lower bound on the load of every legal order: the most bytes that are live at one operation in all of them.
@@ -76,7 +76,7 @@ impl Orders {
     /// O(operations * (uses + dependencies / 64)), and the memory of the ancestor relation. If that would take more
     /// than [`planlab_graph::Ancestors::MEMORY`], or if the budget is used up, the bound is a weaker one.
     #[must_use]
-    pub fn bound(&self, budget: &Budget) -> Bytes {
+    pub fn load_bound(&self, budget: &Budget) -> Bytes {
         Bytes::new(self.bound_within(&mut Watch::new(budget)).0)
     }
 
@@ -84,15 +84,15 @@ impl Orders {
         if let Some(&bound) = self.bound.get() {
             return (bound, Ok(()));
         }
-        let (bound, end) = self.problem.bound(watch);
+        let (bound, end) = self.problem.load_bound(watch);
         if end.is_ok() {
             let _ = self.bound.set(bound);
         }
         (bound, end)
     }
 
-    pub(super) fn reordered(&self, order: &[OpId], bound: u64, end: Result<(), Stop>) -> Reordered {
-        let load = self.problem.load(order);
+    pub(super) fn as_reordered(&self, order: &[OpId], bound: u64, end: Result<(), Stop>) -> Reordered {
+        let load = self.problem.load_of(order);
         let bound = bound.min(load);
         let stop = match end {
             _ if bound == load => Stop::Proved,

@@ -31,7 +31,7 @@ pub(super) struct Problem {
 
 impl Problem {
     pub(super) fn new(graph: &Graph, dependencies: &Dependencies, hand_overs: HandOvers) -> Self {
-        assert_eq!(graph.operations().len(), dependencies.operations(), "dependencies of another graph");
+        assert_eq!(graph.operations().len(), dependencies.operation_count(), "dependencies of another graph");
         let mut store_of = vec![None; graph.tensors().len()];
         let mut uses = vec![Vec::new(); graph.operations().len()];
         let stores = graph.storages();
@@ -51,19 +51,19 @@ impl Problem {
         Self {
             dependencies: dependencies.clone(),
             workspaces: graph.operations().iter().map(|operation| operation.workspace.get()).collect(),
-            hand_overs: graph.order().into_iter().map(pairs).collect(),
+            hand_overs: graph.operation_order().into_iter().map(pairs).collect(),
             stores,
             uses,
         }
     }
 
-    pub(super) fn operations(&self) -> usize {
-        self.dependencies.operations()
+    pub(super) fn operation_count(&self) -> usize {
+        self.dependencies.operation_count()
     }
 
     /// The operations, ascending.
     pub(super) fn ids(&self) -> impl Iterator<Item = OpId> + use<> {
-        (0..self.operations()).map(OpId::from_index)
+        (0..self.operation_count()).map(OpId::from_index)
     }
 
     /// The problem with time reversed: an order has the same load as its reverse here. Hand-overs are dropped, since
@@ -79,17 +79,17 @@ impl Problem {
     }
 
     /// The most bytes live at one operation of an order.
-    pub(super) fn load(&self, order: &[OpId]) -> u64 {
-        self.peak(order).0
+    pub(super) fn load_of(&self, order: &[OpId]) -> u64 {
+        self.peak_of(order).0
     }
 
     /// The most bytes live at one operation of an order, and the number of operations at which they are live.
-    pub(super) fn peak(&self, order: &[OpId]) -> (u64, u32) {
+    pub(super) fn peak_of(&self, order: &[OpId]) -> (u64, u32) {
         let mut memory = Memory::new(self);
         let mut peak = (0, 0);
         for &op in order {
-            let during = memory.during(self, op);
-            memory.run(self, op);
+            let during = memory.live_during(self, op);
+            memory.run_operation(self, op);
             match during.cmp(&peak.0) {
                 std::cmp::Ordering::Greater => peak = (during, 1),
                 std::cmp::Ordering::Equal => peak.1 += 1,
@@ -100,11 +100,11 @@ impl Problem {
     }
 
     /// The bytes live at each operation of an order.
-    pub(super) fn curve(&self, order: &[OpId]) -> Vec<u64> {
+    pub(super) fn load_curve(&self, order: &[OpId]) -> Vec<u64> {
         let mut memory = Memory::new(self);
         let at = |&op: &OpId| {
-            let during = memory.during(self, op);
-            memory.run(self, op);
+            let during = memory.live_during(self, op);
+            memory.run_operation(self, op);
             during
         };
         order.iter().map(at).collect()
@@ -113,9 +113,9 @@ impl Problem {
     /// A bound on the load of all orders: the most bytes that are live at one operation in every order. A storage
     /// counts if, in every order, some operation up to this one uses it, and so does some operation from this one on.
     /// Without the time or the memory for that, the most that one operation needs for itself.
-    pub(super) fn bound(&self, watch: &mut Watch<'_>) -> (u64, Result<(), Stop>) {
+    pub(super) fn load_bound(&self, watch: &mut Watch<'_>) -> (u64, Result<(), Stop>) {
         let mut bound = self.own_needs();
-        let Some(turns) = self.turns() else { return (bound, Ok(())) };
+        let Some(turns) = self.reachable_turns() else { return (bound, Ok(())) };
         for op in self.ids() {
             let users = self.stores.iter().map(|store| 1 + store.users.len()).sum();
             if let Err(stop) = watch.tick(users) {
@@ -134,13 +134,13 @@ impl Problem {
         let at = |op: OpId| {
             let uses = self.uses[op.index()].iter().map(|&index| &self.stores[index as usize]);
             let own: u64 = uses.filter(|store| !is_throughout(store)).map(|store| store.bytes.get()).sum();
-            throughout + own + self.workspaces[op.index()] - self.saved(op)
+            throughout + own + self.workspaces[op.index()] - self.most_saved(op)
         };
         self.ids().map(at).max().unwrap_or(0)
     }
 
     /// The most that hand-overs can save at an operation.
-    fn saved(&self, op: OpId) -> u64 {
+    fn most_saved(&self, op: OpId) -> u64 {
         let mut outputs: Vec<u32> = self.hand_overs[op.index()].iter().map(|pair| pair.1).collect();
         outputs.sort_unstable();
         outputs.dedup();
@@ -154,12 +154,12 @@ impl Problem {
                 && (store.to_end || store.users.iter().any(|&user| turns.is_done(op, user)))
         };
         let live: u64 = self.stores.iter().filter(is_live).map(|store| store.bytes.get()).sum();
-        live + self.workspaces[op.index()] - self.saved(op)
+        live + self.workspaces[op.index()] - self.most_saved(op)
     }
 
     /// `None`: the relation takes too much memory.
-    fn turns(&self) -> Option<Turns> {
-        let order = self.topological();
+    fn reachable_turns(&self) -> Option<Turns> {
+        let order = self.topological_order();
         let mut turn = vec![0; order.len()];
         order.iter().enumerate().for_each(|(at, op)| turn[op.index()] = at);
         let before = |at: usize| self.dependencies.before(order[at]).iter().map(|other| turn[other.index()]);
@@ -168,8 +168,8 @@ impl Problem {
     }
 
     /// A legal order.
-    pub(super) fn topological(&self) -> Vec<OpId> {
-        let mut waiting = self.dependencies.waiting();
+    pub(super) fn topological_order(&self) -> Vec<OpId> {
+        let mut waiting = self.dependencies.dependency_counts();
         let mut order: Vec<OpId> = self.ids().filter(|op| waiting[op.index()] == 0).collect();
         let mut next = 0;
         while let Some(&op) = order.get(next) {
@@ -226,7 +226,7 @@ impl Memory {
     }
 
     /// The bytes of the storages that begin with an operation, and of those that end with it.
-    fn change(&self, problem: &Problem, op: OpId) -> (u64, u64) {
+    fn change_at(&self, problem: &Problem, op: OpId) -> (u64, u64) {
         let (mut begun, mut ended) = (0, 0);
         for &index in &problem.uses[op.index()] {
             let store = &problem.stores[index as usize];
@@ -241,13 +241,13 @@ impl Memory {
     }
 
     /// The change of the live bytes after an operation.
-    pub(super) fn growth(&self, problem: &Problem, op: OpId) -> i128 {
-        let (begun, ended) = self.change(problem, op);
+    pub(super) fn growth_after(&self, problem: &Problem, op: OpId) -> i128 {
+        let (begun, ended) = self.change_at(problem, op);
         i128::from(begun) - i128::from(ended)
     }
 
     /// The bytes that an operation needs while it runs, beyond those that are live before it.
-    pub(super) fn needs(&self, problem: &Problem, op: OpId) -> u64 {
+    pub(super) fn needed_during(&self, problem: &Problem, op: OpId) -> u64 {
         let mut outputs: Vec<u32> = Vec::new();
         for &(input, output) in &problem.hand_overs[op.index()] {
             let is_last = self.left[input as usize] == 1 && !problem.stores[input as usize].to_end;
@@ -257,17 +257,17 @@ impl Memory {
             }
         }
         let saved: u64 = outputs.iter().map(|&output| problem.stores[output as usize].bytes.get()).sum();
-        self.change(problem, op).0 + problem.workspaces[op.index()] - saved
+        self.change_at(problem, op).0 + problem.workspaces[op.index()] - saved
     }
 
     /// The bytes live while an operation runs.
-    pub(super) fn during(&self, problem: &Problem, op: OpId) -> u64 {
-        self.live + self.needs(problem, op)
+    pub(super) fn live_during(&self, problem: &Problem, op: OpId) -> u64 {
+        self.live + self.needed_during(problem, op)
     }
 
     /// Runs an operation.
-    pub(super) fn run(&mut self, problem: &Problem, op: OpId) {
-        let (begun, ended) = self.change(problem, op);
+    pub(super) fn run_operation(&mut self, problem: &Problem, op: OpId) {
+        let (begun, ended) = self.change_at(problem, op);
         self.live = self.live + begun - ended;
         problem.uses[op.index()].iter().for_each(|&store| self.left[store as usize] -= 1);
     }
@@ -275,7 +275,7 @@ impl Memory {
 
 #[cfg(test)]
 mod tests {
-    use planlab_graph::lower;
+    use planlab_graph::lower_graph;
 
     use super::*;
     use crate::reorder::testing::random_graph;
@@ -286,19 +286,19 @@ mod tests {
         let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(11);
         for count in (1..60).chain(1..60) {
             let graph = random_graph(&mut rng, count);
-            let dependencies = Dependencies::of(&graph);
+            let dependencies = Dependencies::from_tensors(&graph);
             let order = dependencies.random_order(&mut rng);
-            let instance = lower(&graph, &order).expect("legal").instance;
+            let instance = lower_graph(&graph, &order).expect("legal").instance;
             let of = |hand_overs| Problem::new(&graph, &dependencies, hand_overs);
             let (counted, relaxed) = (of(HandOvers::Counted), of(HandOvers::Relaxed));
-            assert_eq!(counted.load(&order), instance.load_without_in_place().bytes.get());
-            assert_eq!(relaxed.load(&order), instance.load().bytes.get());
+            assert_eq!(counted.load_of(&order), instance.load_without_in_place().bytes.get());
+            assert_eq!(relaxed.load_of(&order), instance.load().bytes.get());
             let budget = planlab_dsa::Budget::default();
-            let bound = |problem: &Problem| problem.bound(&mut Watch::new(&budget)).0;
-            assert!(counted.own_needs() <= bound(&counted) && bound(&counted) <= counted.load(&order));
-            assert!(relaxed.own_needs() <= bound(&relaxed) && bound(&relaxed) <= relaxed.load(&order));
+            let bound = |problem: &Problem| problem.load_bound(&mut Watch::new(&budget)).0;
+            assert!(counted.own_needs() <= bound(&counted) && bound(&counted) <= counted.load_of(&order));
+            assert!(relaxed.own_needs() <= bound(&relaxed) && bound(&relaxed) <= relaxed.load_of(&order));
             let backwards: Vec<OpId> = order.iter().rev().copied().collect();
-            assert_eq!(counted.reversed().load(&backwards), counted.load(&order));
+            assert_eq!(counted.reversed().load_of(&backwards), counted.load_of(&order));
             assert_eq!(bound(&counted.reversed()), bound(&counted));
         }
     }

@@ -32,7 +32,7 @@ impl<'g> Reference<'g> {
         let ids = || (0..graph.tensors().len()).map(planlab_graph::TensorId::from_index);
         for root in ids().filter(|&id| graph.tensors()[id.index()].alias.is_none()) {
             let tensor = &graph.tensors()[root.index()];
-            let parts: Vec<_> = ids().filter(|&id| graph.place(id).root == root).collect();
+            let parts: Vec<_> = ids().filter(|&id| graph.tensor_place(id).root == root).collect();
             let is_part = |id: &planlab_graph::TensorId| parts.contains(id);
             let mut users = 0;
             let mut is_written = false;
@@ -54,18 +54,18 @@ impl<'g> Reference<'g> {
     }
 
     /// The bytes live while an operation runs after the others of a set.
-    fn live(&self, done: u32, op: usize, hand_overs: HandOvers) -> u64 {
+    fn live_during(&self, done: u32, op: usize, hand_overs: HandOvers) -> u64 {
         let now = done | 1 << op;
         let is_live = |storage: &&Storage| {
             (storage.from_start || storage.users & now != 0) && (storage.to_end || storage.users & !done != 0)
         };
         let live: u64 = self.storages.iter().filter(is_live).map(|storage| storage.bytes).sum();
-        let saved = if hand_overs == HandOvers::Relaxed { self.saved(done, op) } else { 0 };
+        let saved = if hand_overs == HandOvers::Relaxed { self.bytes_saved(done, op) } else { 0 };
         live + self.graph.operations()[op].workspace.get() - saved
     }
 
     /// The bytes of outputs in the place of an input that no other operation still needs.
-    fn saved(&self, done: u32, op: usize) -> u64 {
+    fn bytes_saved(&self, done: u32, op: usize) -> u64 {
         let mut outputs: Vec<usize> = Vec::new();
         for &(input, output) in &self.graph.operations()[op].in_place {
             let tensors = [input, output].map(|id| &self.graph.tensors()[id.index()]);
@@ -84,7 +84,7 @@ impl<'g> Reference<'g> {
     }
 
     /// The lowest load of all legal orders, and the number of sets that can run first.
-    fn best(&self, dependencies: &Dependencies, hand_overs: HandOvers) -> (Bytes, usize) {
+    fn best_load(&self, dependencies: &Dependencies, hand_overs: HandOvers) -> (Bytes, usize) {
         let count = self.graph.operations().len();
         let needs = |op: usize| {
             let before = dependencies.before(OpId::from_index(op)).iter();
@@ -97,7 +97,7 @@ impl<'g> Reference<'g> {
             let mut next = FxHashMap::<u32, u64>::default();
             for (&done, &load) in &layer {
                 for op in (0..count).filter(|&op| done >> op & 1 == 0 && needs[op] & !done == 0) {
-                    let load = load.max(self.live(done, op, hand_overs));
+                    let load = load.max(self.live_during(done, op, hand_overs));
                     let best = next.entry(done | 1 << op).or_insert(load);
                     *best = load.min(*best);
                 }
@@ -126,22 +126,22 @@ fn the_search_equals_the_reference_on_500_graphs() {
         let reference = Reference::new(&graph);
         let mut loads = Vec::new();
         for hand_overs in [HandOvers::Counted, HandOvers::Relaxed] {
-            let (expected, all) = reference.best(&dependencies, hand_overs);
+            let (expected, all) = reference.best_load(&dependencies, hand_overs);
             sets += all;
             let orders = Orders::new(&graph, &dependencies, hand_overs);
             let budget = Budget::default();
             for (forced, bounded) in [(true, true), (true, false), (false, true), (false, false)] {
                 let rules = ExactOrder::default().with_forced(forced).with_bounded(bounded);
-                let found = rules.order(&orders, &budget);
+                let found = rules.exact_order(&orders, &budget);
                 assert_eq!((found.load, found.bound), (expected, expected), "{rules:?} {hand_overs:?}");
-                assert_eq!(dependencies.check(&found.order), Ok(()));
+                assert_eq!(dependencies.check_order(&found.order), Ok(()));
                 assert_eq!(load_of(&graph, &found.order, hand_overs), expected);
             }
-            let greedy = Greedy::default().order(&orders, &budget);
+            let greedy = Greedy::default().greedy_order(&orders, &budget);
             missed += usize::from(greedy.load > expected);
             assert!(greedy.load >= expected && greedy.bound <= expected);
             let all = BestOrder::default().with_work(1 << 10);
-            assert_eq!(all.stages(&orders, &budget, &mut rng, |_, _| {}).load, expected);
+            assert_eq!(all.run_stages(&orders, &budget, &mut rng, |_, _| {}).load, expected);
             loads.push(expected);
         }
         saved += usize::from(loads[1] < loads[0]);

@@ -28,6 +28,6 @@ impl Scheduler for InCore {
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let lab = Lab::new(run.problem(), Policy::Discard, Prefetch::AsRoomPermits);
         lab.claim_bound(run)?;
-        lab.offer(run, &lab.all(Class::Keep), "in-core")
+        lab.offer_classes(run, &lab.all_in_class(Class::Keep), "in-core")
     }
 }

@@ -91,10 +91,10 @@ impl Scheduler for LocalSearch {
         let of = |prefetch| POLICIES.map(|policy| Lab::new(problem, policy, prefetch));
         let labs = PREFETCHES.map(of).into_iter().flatten().collect::<Vec<_>>();
         labs[0].claim_bound(run)?;
-        let maps = labs[0].maps().collect();
-        let mut search = Search { labs, maps, capacity: problem.capacity, run, best: None };
-        search.start()?;
-        search.anneal(self)
+        let maps = labs[0].classified_maps().collect();
+        let mut search = ClassSearch { labs, maps, capacity: problem.capacity, run, best: None };
+        search.offer_initial()?;
+        search.anneal_classes(self)
     }
 }
 
@@ -118,7 +118,7 @@ enum Judged {
     Impossible,
 }
 
-struct Search<'r, 'p> {
+struct ClassSearch<'r, 'p> {
     /// All pairs of rules; the first [`POLICIES`] start copies in as early as there is room.
     labs: Vec<Lab<'p>>,
     maps: Vec<MapId>,
@@ -128,14 +128,14 @@ struct Search<'r, 'p> {
     best: Option<(f64, State)>,
 }
 
-impl Search<'_, '_> {
+impl ClassSearch<'_, '_> {
     /// Offers the initial classifications.
-    fn start(&mut self) -> Result<(), ScheduleHalt> {
+    fn offer_initial(&mut self) -> Result<(), ScheduleHalt> {
         for class in [Class::Keep, Class::Swap] {
-            self.fit(&self.labs[0].all(class), 0)?;
+            self.fit_classes(&self.labs[0].all_in_class(class), 0)?;
         }
         for scheduler in quick_schedulers().into_iter().chain(budgeted_searches()) {
-            let (offers, end) = self.run.consult(&scheduler);
+            let (offers, end) = self.run.consult_scheduler(&scheduler);
             offers.iter().try_for_each(|offer| self.offer_as_it_is(offer))?;
             end?;
             offers.iter().try_for_each(|offer| self.start_with_offer(offer))?;
@@ -154,7 +154,7 @@ impl Search<'_, '_> {
         let placed = if offer.height() <= self.capacity {
             offer.schedule().clone()
         } else if let Some(offsets) = self.pack_tightly(offer) {
-            offer.schedule().clone().place(offer.timeline(), &offsets)
+            offer.schedule().clone().with_offsets(offer.timeline(), &offsets)
         } else {
             return Ok(());
         };
@@ -165,14 +165,14 @@ impl Search<'_, '_> {
     fn pack_tightly(&self, offer: &Verified) -> Option<Vec<Offset>> {
         let room = Bytes::new(self.capacity.get().saturating_sub(offer.schedule().base.get()));
         let budget = Budget { target: Some(room), work: Some(PACKING_WORK), ..Budget::default() };
-        let instance = offer.instance().ok()?;
+        let instance = offer.placement_problem().ok()?;
         let plan = execute(&Portfolio, &instance, budget, 0).best?;
         (plan.height() <= room).then(|| plan.offsets().to_vec())
     }
 
     /// Whether a schedule of this many seconds is faster than all that are offered.
     fn is_faster(&self, seconds: f64) -> bool {
-        self.run.best().is_none_or(|best| seconds < best.seconds())
+        self.run.best_schedule().is_none_or(|best| seconds < best.seconds())
     }
 
     /// The classes of a schedule by all rules, if that is faster than what was found so far.
@@ -181,16 +181,16 @@ impl Search<'_, '_> {
             return Ok(());
         }
         let classes = Classes::from_schedule(&self.run.problem().net, offer.schedule());
-        (0..self.labs.len()).try_for_each(|rules| self.fit(&classes, rules))
+        (0..self.labs.len()).try_for_each(|rules| self.fit_classes(&classes, rules))
     }
 
     /// A classification in less and less room until the offsets fit: a schedule after a few simulations.
-    fn fit(&mut self, classes: &Classes, rules: usize) -> Result<(), ScheduleHalt> {
+    fn fit_classes(&mut self, classes: &Classes, rules: usize) -> Result<(), ScheduleHalt> {
         let mut room = self.capacity;
         for _ in 0..ROOMS {
             let limit = self.best.as_ref().map_or(f64::INFINITY, |&(best, _)| best);
             let state = State { classes: classes.clone(), rules, room };
-            let Judged::TooHigh(height) = self.judge(state, limit)? else { break };
+            let Judged::TooHigh(height) = self.judge_state(state, limit)? else { break };
             room = self.less_room(room, height);
         }
         Ok(())
@@ -201,15 +201,16 @@ impl Search<'_, '_> {
         let mut room = self.capacity;
         for _ in 0..ROOMS {
             let lab = self.labs[rules].clone().with_room(room);
-            let mut classes = lab.all(Class::Swap);
+            let mut classes = lab.all_in_class(Class::Swap);
             keep_what_fits(&lab, self.run, &mut classes)?;
             if let Judged::Impossible =
-                self.judge(State { classes: classes.clone(), rules, room }, f64::INFINITY)?
+                self.judge_state(State { classes: classes.clone(), rules, room }, f64::INFINITY)?
             {
                 return Ok(());
             }
             recompute_what_costs_less(&lab, self.run, &mut classes)?;
-            let Judged::TooHigh(height) = self.judge(State { classes, rules, room }, f64::INFINITY)? else {
+            let Judged::TooHigh(height) = self.judge_state(State { classes, rules, room }, f64::INFINITY)?
+            else {
                 return Ok(());
             };
             room = self.less_room(room, height);
@@ -222,10 +223,10 @@ impl Search<'_, '_> {
         let base = self.run.problem().base().get();
         let above = |bytes: Bytes| bytes.get().saturating_sub(base) as f64;
         let part = above(self.capacity) / above(height).max(1.0);
-        bytes(base as f64 + above(room) * part.min(0.995))
+        round_bytes(base as f64 + above(room) * part.min(0.995))
     }
 
-    fn anneal(&mut self, config: &LocalSearch) -> Result<(), ScheduleHalt> {
+    fn anneal_classes(&mut self, config: &LocalSearch) -> Result<(), ScheduleHalt> {
         let Some((start, mut state)) = self.best.clone() else { return Ok(()) };
         let maps = u32::try_from(self.maps.len()).unwrap_or(u32::MAX);
         let changes = config.per_map.saturating_mul(maps).min(config.most);
@@ -234,8 +235,8 @@ impl Search<'_, '_> {
             let progress = f64::from(change) / f64::from(changes);
             let heat = start * HOT * (COLD / HOT).powf(progress);
             let slack = -heat * self.run.rng().random::<f64>().max(f64::MIN_POSITIVE).ln();
-            let changed = self.change(&state);
-            if let Judged::Placed(taken) = self.judge(changed.clone(), seconds + slack)? {
+            let changed = self.change_state(&state);
+            if let Judged::Placed(taken) = self.judge_state(changed.clone(), seconds + slack)? {
                 (seconds, state) = (taken, changed);
             }
         }
@@ -243,15 +244,15 @@ impl Search<'_, '_> {
     }
 
     /// A neighbouring state.
-    fn change(&mut self, state: &State) -> State {
+    fn change_state(&mut self, state: &State) -> State {
         let mut state = state.clone();
         match self.run.rng().random_range(0..20) {
-            0..10 => self.reclassify(&mut state),
-            10..17 => self.exchange(&mut state),
+            0..10 => self.reclassify_map(&mut state),
+            10..17 => self.exchange_maps(&mut state),
             17..19 => {
                 let step = self.run.rng().random_range(-ROOM_STEP..ROOM_STEP);
                 let room = state.room.get() as f64 + step * self.capacity.get() as f64;
-                state.room = bytes(room).min(self.capacity);
+                state.room = round_bytes(room).min(self.capacity);
             }
             _ => state.rules = self.run.rng().random_range(0..POLICIES.len()),
         }
@@ -263,38 +264,38 @@ impl Search<'_, '_> {
         self.maps[place]
     }
 
-    fn put(&self, state: &mut State, map: MapId, class: Class) {
+    fn put_class(&self, state: &mut State, map: MapId, class: Class) {
         let is_possible = class != Class::Recompute || self.labs[0].can_recompute(map);
-        state.classes.set(map, if is_possible { class } else { Class::Swap });
+        state.classes.set_class(map, if is_possible { class } else { Class::Swap });
     }
 
-    fn reclassify(&mut self, state: &mut State) {
+    fn reclassify_map(&mut self, state: &mut State) {
         let map = self.any_map();
-        let others = match state.classes.of(map) {
+        let others = match state.classes.class_of(map) {
             Class::Keep => [Class::Swap, Class::Recompute],
             Class::Swap => [Class::Keep, Class::Recompute],
             Class::Recompute => [Class::Keep, Class::Swap],
         };
         let class = others[self.run.rng().random_range(0..2)];
-        self.put(state, map, class);
+        self.put_class(state, map, class);
     }
 
-    fn exchange(&mut self, state: &mut State) {
+    fn exchange_maps(&mut self, state: &mut State) {
         let (first, second) = (self.any_map(), self.any_map());
-        let (one, other) = (state.classes.of(first), state.classes.of(second));
-        self.put(state, first, other);
-        self.put(state, second, one);
+        let (one, other) = (state.classes.class_of(first), state.classes.class_of(second));
+        self.put_class(state, first, other);
+        self.put_class(state, second, one);
     }
 
     /// Simulates a state, and packs it if it takes less than `limit`; offers it if it is the fastest so far.
-    fn judge(&mut self, state: State, limit: f64) -> Result<Judged, ScheduleHalt> {
+    fn judge_state(&mut self, state: State, limit: f64) -> Result<Judged, ScheduleHalt> {
         self.run.tick(1)?;
         let lab = &self.labs[state.rules];
         let (draft, timeline) = match lab.run_within(&state.classes, state.room) {
             Ok(found) => found,
             Err(reason) => {
                 if self.best.is_none() {
-                    self.run.fall_short(format!("{reason} ({})", lab.count(&state.classes)));
+                    self.run.fall_short(format!("{reason} ({})", lab.count_classes(&state.classes)));
                 }
                 return Ok(Judged::Impossible);
             }
@@ -303,12 +304,12 @@ impl Search<'_, '_> {
         if seconds >= limit {
             return Ok(Judged::Slow);
         }
-        match pack(&draft, &timeline, self.capacity) {
+        match pack_draft(&draft, &timeline, self.capacity) {
             Ok(offsets) => {
                 if self.best.as_ref().is_none_or(|&(best, _)| seconds < best) {
                     self.best = Some((seconds, state));
                     if self.is_faster(seconds) {
-                        let placed = draft.place(&timeline, &offsets);
+                        let placed = draft.with_offsets(&timeline, &offsets);
                         self.run.offer(Schedule { scheduler: KEY.to_owned(), ..placed })?;
                     }
                 }
@@ -316,7 +317,7 @@ impl Search<'_, '_> {
             }
             Err(height) => {
                 if self.best.is_none() {
-                    let counts = lab.count(&state.classes);
+                    let counts = lab.count_classes(&state.classes);
                     let capacity = self.capacity;
                     self.run.fall_short(format!(
                         "out of memory: the offsets take {height} of {capacity} bytes ({counts})"
@@ -329,7 +330,7 @@ impl Search<'_, '_> {
 }
 
 /// Offsets, from the base, that end below the capacity; else the memory that the lowest ones take, the base included.
-fn pack(draft: &Schedule, timeline: &Timeline, capacity: Bytes) -> Result<Vec<Offset>, Bytes> {
+fn pack_draft(draft: &Schedule, timeline: &Timeline, capacity: Bytes) -> Result<Vec<Offset>, Bytes> {
     let base = draft.base.get();
     let room = capacity.get().saturating_sub(base);
     let offsets = draft.best_fit(timeline);
@@ -338,9 +339,9 @@ fn pack(draft: &Schedule, timeline: &Timeline, capacity: Bytes) -> Result<Vec<Of
     if least <= room {
         return Ok(offsets);
     }
-    if let Ok(instance) = draft.instance(timeline) {
+    if let Ok(instance) = draft.placement_problem(timeline) {
         let budget = Budget { target: Some(Bytes::new(room)), ..Budget::default() };
-        if let Some(plan) = execute(&Fit::first(Order::Area), &instance, budget, 0).best {
+        if let Some(plan) = execute(&Fit::first_fit(Order::Area), &instance, budget, 0).best {
             if plan.height().get() <= room {
                 return Ok(plan.offsets().to_vec());
             }
@@ -356,7 +357,7 @@ fn pack(draft: &Schedule, timeline: &Timeline, capacity: Bytes) -> Result<Vec<Of
     clippy::cast_sign_loss,
     reason = "sizes are not negative, and saturate"
 )]
-fn bytes(size: f64) -> Bytes {
+fn round_bytes(size: f64) -> Bytes {
     Bytes::new(size.max(0.0) as u64)
 }
 
@@ -365,7 +366,7 @@ mod tests {
     use planlab_graph::{ScheduleBudget, SchedulingProblem, execute_scheduler};
 
     use super::*;
-    use crate::schedule::testing::shortcut;
+    use crate::schedule::testing::shortcut_problem;
 
     fn best(problem: &SchedulingProblem, search: &LocalSearch) -> Option<planlab_graph::Verified> {
         let outcome = execute_scheduler(search, problem, ScheduleBudget::default(), 1);
@@ -375,7 +376,7 @@ mod tests {
 
     #[test]
     fn offsets_fit_and_the_start_is_the_least_that_is_found() {
-        let problem = shortcut();
+        let problem = shortcut_problem();
         let mut found = 0;
         for capacity in (800..1400).step_by(32) {
             let problem = problem.clone().with_capacity(Bytes::new(capacity));

@@ -68,7 +68,7 @@ pub use in_core::InCore;
 pub use local_search::LocalSearch;
 pub use pooch::Pooch;
 pub use pooch_elsewhere::PoochElsewhere;
-pub use registry::{scheduler, scheduler_keys, schedulers};
+pub use registry::{find_scheduler, scheduler_keys, schedulers};
 pub use superneurons::SuperNeurons;
 pub use swap_all::SwapAll;
 pub use swap_opt::SwapOpt;

@@ -21,7 +21,7 @@
 //!
 //! # Deviations from the paper
 //!
-//! - Step 1: as [`SwapOpt`](super::SwapOpt), or a part of the paper's tree ([`Pooch::budgeted`]). The whole tree has
+//! - Step 1: as [`SwapOpt`](super::SwapOpt), or a part of the paper's tree ([`Pooch::with_budget`]). The whole tree has
 //!   2^k leaves for the k maps whose copies in delay something; k is 70 to 80 for ResNet-50 on PCIe.
 //! - The overheads: the paper says "the overhead caused by X with the others fixed". The baseline here, a run in which
 //!   X is kept and neither it nor its gradients have bytes, is our choice. A recomputation that does not fit costs
@@ -40,7 +40,7 @@ const NO_OVERHEAD: f64 = 1e-9;
 
 /// How step 1 finds the maps that stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Search {
+enum PoochSearch {
     Suffix,
     Budgeted { depth: usize, leaves: u32 },
 }
@@ -49,31 +49,31 @@ enum Search {
 #[derive(Clone, Copy, Debug)]
 pub struct Pooch {
     policy: Policy,
-    search: Search,
+    search: PoochSearch,
 }
 
 impl Pooch {
     /// Keeps the maps that fit, tried from the output to the input.
     #[must_use]
     pub const fn new(policy: Policy) -> Self {
-        Self { policy, search: Search::Suffix }
+        Self { policy, search: PoochSearch::Suffix }
     }
 
     /// Searches for the maps that stay in a tree over the `depth` maps, from the output, whose copies in delay the
     /// most, up to its first `leaves` leaves.
     #[must_use]
-    pub const fn budgeted(policy: Policy, depth: usize, leaves: u32) -> Self {
-        Self { policy, search: Search::Budgeted { depth, leaves } }
+    pub const fn with_budget(policy: Policy, depth: usize, leaves: u32) -> Self {
+        Self { policy, search: PoochSearch::Budgeted { depth, leaves } }
     }
 
     const fn key(self) -> &'static str {
         match (self.policy, self.search) {
-            (Policy::Discard, Search::Suffix) => "pooch/discard",
-            (Policy::Retain, Search::Suffix) => "pooch/retain",
-            (Policy::Share, Search::Suffix) => "pooch/share",
-            (Policy::Discard, Search::Budgeted { .. }) => "pooch/discard/budgeted",
-            (Policy::Retain, Search::Budgeted { .. }) => "pooch/retain/budgeted",
-            (Policy::Share, Search::Budgeted { .. }) => "pooch/share/budgeted",
+            (Policy::Discard, PoochSearch::Suffix) => "pooch/discard",
+            (Policy::Retain, PoochSearch::Suffix) => "pooch/retain",
+            (Policy::Share, PoochSearch::Suffix) => "pooch/share",
+            (Policy::Discard, PoochSearch::Budgeted { .. }) => "pooch/discard/budgeted",
+            (Policy::Retain, PoochSearch::Budgeted { .. }) => "pooch/retain/budgeted",
+            (Policy::Share, PoochSearch::Budgeted { .. }) => "pooch/share/budgeted",
         }
     }
 }
@@ -81,10 +81,10 @@ impl Pooch {
 impl Scheduler for Pooch {
     fn descriptor(&self) -> SchedulerDescriptor {
         let summary = match self.search {
-            Search::Suffix => {
+            PoochSearch::Suffix => {
                 "keeps what fits from the output; swaps or recomputes the rest, by what each costs"
             }
-            Search::Budgeted { .. } => {
+            PoochSearch::Budgeted { .. } => {
                 "searches for what to keep; swaps or recomputes the rest, by what each costs"
             }
         };
@@ -100,16 +100,16 @@ impl Scheduler for Pooch {
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let lab = Lab::new(run.problem(), self.policy, Prefetch::AsRoomPermits);
         lab.claim_bound(run)?;
-        let mut classes = lab.all(Class::Swap);
-        lab.offer(run, &classes, self.key())?;
-        lab.search(run, &mut classes, self.key(), |run, classes| match self.search {
-            Search::Suffix => keep_what_fits(&lab, run, classes),
-            Search::Budgeted { depth, leaves } => search_tree(&lab, run, classes, depth, leaves),
+        let mut classes = lab.all_in_class(Class::Swap);
+        lab.offer_classes(run, &classes, self.key())?;
+        lab.search_classes(run, &mut classes, self.key(), |run, classes| match self.search {
+            PoochSearch::Suffix => keep_what_fits(&lab, run, classes),
+            PoochSearch::Budgeted { depth, leaves } => search_tree(&lab, run, classes, depth, leaves),
         })?;
-        if run.best().is_none() {
+        if run.best_schedule().is_none() {
             return Ok(());
         }
-        lab.search(run, &mut classes, self.key(), |run, classes| {
+        lab.search_classes(run, &mut classes, self.key(), |run, classes| {
             recompute_what_costs_less(&lab, run, classes)
         })
     }
@@ -121,28 +121,28 @@ pub(super) fn recompute_what_costs_less(
     run: &mut ScheduleRun<'_>,
     classes: &mut Classes,
 ) -> Result<(), ScheduleHalt> {
-    let is_open = |&map: &MapId| classes.of(map) == Class::Swap && lab.can_recompute(map);
-    let mut open: Vec<_> = lab.maps().filter(is_open).collect();
+    let is_open = |&map: &MapId| classes.class_of(map) == Class::Swap && lab.can_recompute(map);
+    let mut open: Vec<_> = lab.classified_maps().filter(is_open).collect();
     while !open.is_empty() {
         run.tick(1)?;
-        let Some(base) = lab.seconds(classes) else { break };
+        let Some(base) = lab.iteration_seconds(classes) else { break };
         let mut quotients = Vec::with_capacity(open.len());
         for &map in &open {
             run.tick(2)?;
-            quotients.push((map, quotient(lab, classes, map, base)));
+            quotients.push((map, overhead_quotient(lab, classes, map, base)));
         }
         quotients.retain(|&(_, quotient)| quotient < 1.0);
         let Some(&(cheapest, _)) = quotients.iter().min_by(|a, b| a.1.total_cmp(&b.1)) else { break };
-        classes.set(cheapest, Class::Recompute);
+        classes.set_class(cheapest, Class::Recompute);
         open = quotients.into_iter().map(|(map, _)| map).filter(|&map| map != cheapest).collect();
     }
     Ok(())
 }
 
 /// The overhead of recomputing a map divided by that of swapping it; infinite if it cannot be recomputed.
-fn quotient(lab: &Lab<'_>, classes: &Classes, map: MapId, base: f64) -> f64 {
+fn overhead_quotient(lab: &Lab<'_>, classes: &Classes, map: MapId, base: f64) -> f64 {
     let free = lab.seconds_with_free(classes, map);
-    let recomputed = lab.seconds(&classes.with(map, Class::Recompute));
+    let recomputed = lab.iteration_seconds(&classes.with_class(map, Class::Recompute));
     let (Some(free), Some(recomputed)) = (free, recomputed) else { return f64::INFINITY };
     let (swap, recompute) = (base - free, recomputed - free);
     if swap > NO_OVERHEAD {
@@ -155,14 +155,14 @@ fn quotient(lab: &Lab<'_>, classes: &Classes, map: MapId, base: f64) -> f64 {
 }
 
 /// The seconds that the compute engine is idle during each copy of an engine, and the map of the copy.
-fn stalls(
+fn find_stalls(
     lab: &Lab<'_>,
     run: &planlab_graph::Schedule,
     timeline: &Timeline,
     engine: Engine,
 ) -> Vec<(MapId, f64)> {
-    let idle = timeline.idle(Engine::Compute, IDLE);
-    let copies = run.of(engine).iter().zip(timeline.of(engine));
+    let idle = timeline.idle_periods(Engine::Compute, IDLE);
+    let copies = run.events_of(engine).iter().zip(timeline.spans_of(engine));
     let stall = |(event, span): (&planlab_graph::Event, &planlab_graph::Span)| {
         let map = match event.task {
             planlab_graph::Task::CopyOut(map) | planlab_graph::Task::CopyIn(map) => map,
@@ -170,7 +170,7 @@ fn stalls(
         };
         let shared = |&(from, to): &(f64, f64)| (to.min(span.end) - from.max(span.start)).max(0.0);
         let seconds: f64 = idle.iter().map(shared).sum();
-        (seconds > 0.0 && lab.maps().any(|other| other == map)).then_some((map, seconds))
+        (seconds > 0.0 && lab.classified_maps().any(|other| other == map)).then_some((map, seconds))
     };
     copies.filter_map(stall).collect()
 }
@@ -185,9 +185,9 @@ fn search_tree(
 ) -> Result<(), ScheduleHalt> {
     let all = classes.clone();
     run.tick(1)?;
-    let Ok((draft, timeline)) = lab.run(&all) else { return Ok(()) };
-    let mut delaying = stalls(lab, &draft, &timeline, Engine::In);
-    let out = stalls(lab, &draft, &timeline, Engine::Out);
+    let Ok((draft, timeline)) = lab.run_draft(&all) else { return Ok(()) };
+    let mut delaying = find_stalls(lab, &draft, &timeline, Engine::In);
+    let out = find_stalls(lab, &draft, &timeline, Engine::Out);
     let mut scanned: Vec<_> = delaying.iter().chain(&out).map(|&(map, _)| map).collect();
     delaying.sort_by(|a, b| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0)));
     let mut tree: Vec<_> = delaying.into_iter().take(depth).map(|(map, _)| map).collect();
@@ -196,7 +196,7 @@ fn search_tree(
     scanned.sort_unstable_by(|a, b| b.cmp(a));
     scanned.dedup();
     let mut search = Tree { lab, tree, scanned, leaves, best: (timeline.seconds, all.clone()) };
-    let end = search.descend(run, 0, &all);
+    let end = search.descend_node(run, 0, &all);
     *classes = search.best.1;
     end
 }
@@ -213,7 +213,7 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    fn descend(
+    fn descend_node(
         &mut self,
         run: &mut ScheduleRun<'_>,
         level: usize,
@@ -224,21 +224,21 @@ impl Tree<'_> {
         }
         let Some(&map) = self.tree.get(level) else {
             self.leaves -= 1;
-            return self.scan(run, classes.clone());
+            return self.scan_leaf(run, classes.clone());
         };
-        let kept = classes.with(map, Class::Keep);
+        let kept = classes.with_class(map, Class::Keep);
         run.tick(1)?;
-        if self.lab.draft(&kept).is_ok() {
-            self.descend(run, level + 1, &kept)?;
+        if self.lab.draft_schedule(&kept).is_ok() {
+            self.descend_node(run, level + 1, &kept)?;
         }
-        self.descend(run, level + 1, classes)
+        self.descend_node(run, level + 1, classes)
     }
 
     /// A leaf: keeps further maps one after another, and offers the best on the way.
-    fn scan(&mut self, run: &mut ScheduleRun<'_>, mut classes: Classes) -> Result<(), ScheduleHalt> {
+    fn scan_leaf(&mut self, run: &mut ScheduleRun<'_>, mut classes: Classes) -> Result<(), ScheduleHalt> {
         self.try_out(run, &classes)?;
         for map in self.scanned.clone() {
-            let kept = classes.with(map, Class::Keep);
+            let kept = classes.with_class(map, Class::Keep);
             if self.try_out(run, &kept)? {
                 classes = kept;
             }
@@ -249,7 +249,7 @@ impl Tree<'_> {
     /// Whether the classification runs.
     fn try_out(&mut self, run: &mut ScheduleRun<'_>, classes: &Classes) -> Result<bool, ScheduleHalt> {
         run.tick(1)?;
-        let Some(seconds) = self.lab.seconds(classes) else { return Ok(false) };
+        let Some(seconds) = self.lab.iteration_seconds(classes) else { return Ok(false) };
         if seconds < self.best.0 {
             self.best = (seconds, classes.clone());
         }

@@ -47,9 +47,9 @@ impl Scheduler for PoochElsewhere {
         here.claim_bound(run)?;
         let foreign = over_the_other_link(run.problem());
         let there = Lab::new(&foreign, Policy::Discard, Prefetch::AsRoomPermits);
-        let mut classes = here.all(Class::Swap);
-        here.offer(run, &classes, KEY)?;
-        here.search(run, &mut classes, KEY, |run, classes| {
+        let mut classes = here.all_in_class(Class::Swap);
+        here.offer_classes(run, &classes, KEY)?;
+        here.search_classes(run, &mut classes, KEY, |run, classes| {
             keep_what_fits(&there, run, classes)?;
             recompute_what_costs_less(&there, run, classes)
         })

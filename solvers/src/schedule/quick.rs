@@ -11,16 +11,16 @@ const LEAVES: u32 = 32;
 
 /// The schedulers that simulate a few classifications, in the order in which they are listed.
 pub(super) fn quick_schedulers() -> Vec<Box<dyn Scheduler>> {
-    let patent = Checkpointing::patent(Patent::default());
+    let patent = Checkpointing::with_patent(Patent::default());
     vec![
         Box::new(InCore),
-        Box::new(SwapAll::unscheduled()),
-        Box::new(SwapAll::scheduled()),
+        Box::new(SwapAll::one_step_ahead()),
+        Box::new(SwapAll::with_prefetch()),
         Box::new(SwapOpt),
         Box::new(SuperNeurons::default()),
         Box::new(SuperNeurons::default().with_policy(Policy::Retain)),
-        Box::new(Checkpointing::chen(Chen)),
-        Box::new(Checkpointing::memonger(Memonger)),
+        Box::new(Checkpointing::with_chen(Chen)),
+        Box::new(Checkpointing::with_memonger(Memonger)),
         Box::new(patent),
         Box::new(patent.with_candidates(Candidates::Scored)),
         Box::new(patent.with_swap(true)),
@@ -30,5 +30,5 @@ pub(super) fn quick_schedulers() -> Vec<Box<dyn Scheduler>> {
 /// PoocH's tree search, within a budget of leaves.
 pub(super) fn budgeted_searches() -> [Box<dyn Scheduler>; 2] {
     [Policy::Discard, Policy::Retain]
-        .map(|policy| -> Box<dyn Scheduler> { Box::new(Pooch::budgeted(policy, DEPTH, LEAVES)) })
+        .map(|policy| -> Box<dyn Scheduler> { Box::new(Pooch::with_budget(policy, DEPTH, LEAVES)) })
 }

@@ -30,6 +30,6 @@ pub fn scheduler_keys() -> Vec<String> {
 /// assert!(planlab_solvers::schedule::scheduler("hope").is_none());
 /// ```
 #[must_use]
-pub fn scheduler(key: &str) -> Option<Box<dyn Scheduler>> {
+pub fn find_scheduler(key: &str) -> Option<Box<dyn Scheduler>> {
     schedulers().into_iter().find(|scheduler| scheduler.descriptor().key == key)
 }

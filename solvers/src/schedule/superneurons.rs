@@ -65,27 +65,27 @@ impl Scheduler for SuperNeurons {
         let lab = Lab::new(run.problem(), self.policy, Prefetch::WithConvolution);
         lab.claim_bound(run)?;
         let classes = keep_the_end(&lab, run)?;
-        lab.offer(run, &classes, self.key())
+        lab.offer_classes(run, &classes, self.key())
     }
 }
 
 fn is_dear(net: &TrainingNet, map: MapId) -> bool {
-    net.producer(map).is_none_or(|id| {
+    net.producer_of(map).is_none_or(|id| {
         matches!(net.function(id).kind, FunctionKind::Convolution | FunctionKind::FullyConnected)
     })
 }
 
 /// The longest end that fits while no swapped map is back; keeps nothing if no end does.
 fn keep_the_end(lab: &Lab<'_>, run: &mut ScheduleRun<'_>) -> Result<Classes, ScheduleHalt> {
-    let mut classes = lab.all(Class::Keep);
-    let maps: Vec<_> = lab.maps().collect();
+    let mut classes = lab.all_in_class(Class::Keep);
+    let maps: Vec<_> = lab.classified_maps().collect();
     for map in maps {
         run.tick(1)?;
-        if lab.peak(&classes) <= run.problem().capacity {
+        if lab.peak_bytes(&classes) <= run.problem().capacity {
             break;
         }
         let class = if is_dear(&run.problem().net, map) { Class::Swap } else { Class::Recompute };
-        classes.set(map, class);
+        classes.set_class(map, class);
     }
     Ok(classes)
 }

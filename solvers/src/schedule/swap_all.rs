@@ -27,13 +27,13 @@ pub struct SwapAll {
 impl SwapAll {
     /// With copies in as early as there is room.
     #[must_use]
-    pub const fn scheduled() -> Self {
+    pub const fn with_prefetch() -> Self {
         Self { prefetch: Prefetch::AsRoomPermits, key: "swap-all" }
     }
 
     /// With copies in one step ahead.
     #[must_use]
-    pub const fn unscheduled() -> Self {
+    pub const fn one_step_ahead() -> Self {
         Self { prefetch: Prefetch::OneAhead, key: "swap-all/unscheduled" }
     }
 }
@@ -58,6 +58,6 @@ impl Scheduler for SwapAll {
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let lab = Lab::new(run.problem(), Policy::Discard, self.prefetch);
         lab.claim_bound(run)?;
-        lab.offer(run, &lab.all(Class::Swap), self.key)
+        lab.offer_classes(run, &lab.all_in_class(Class::Swap), self.key)
     }
 }

@@ -15,7 +15,7 @@
 //! # Deviations from the paper
 //!
 //! The paper searches a binary tree over all maps whose copies in delay the backward pass. On a PCIe link these are
-//! most of the maps; the paper does not explain how that was feasible. [`Pooch::budgeted`](super::Pooch::budgeted)
+//! most of the maps; the paper does not explain how that was feasible. [`Pooch::with_budget`](super::Pooch::with_budget)
 //! searches a part of the tree within given limits.
 
 use planlab_graph::{ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
@@ -42,9 +42,9 @@ impl Scheduler for SwapOpt {
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let lab = Lab::new(run.problem(), Policy::Discard, Prefetch::AsRoomPermits);
         lab.claim_bound(run)?;
-        let mut classes = lab.all(Class::Swap);
-        lab.offer(run, &classes, KEY)?;
-        lab.search(run, &mut classes, KEY, |run, classes| keep_what_fits(&lab, run, classes))
+        let mut classes = lab.all_in_class(Class::Swap);
+        lab.offer_classes(run, &classes, KEY)?;
+        lab.search_classes(run, &mut classes, KEY, |run, classes| keep_what_fits(&lab, run, classes))
     }
 }
 
@@ -54,11 +54,11 @@ pub(super) fn keep_what_fits(
     run: &mut ScheduleRun<'_>,
     classes: &mut Classes,
 ) -> Result<(), ScheduleHalt> {
-    for map in lab.maps().rev() {
+    for map in lab.classified_maps().rev() {
         run.tick(1)?;
-        classes.set(map, Class::Keep);
-        if lab.draft(classes).is_err() {
-            classes.set(map, Class::Swap);
+        classes.set_class(map, Class::Keep);
+        if lab.draft_schedule(classes).is_err() {
+            classes.set_class(map, Class::Swap);
         }
     }
     Ok(())

@@ -7,30 +7,30 @@ use planlab_graph::{
 
 /// image -> 0 conv -> 1 relu -> 2 conv -> 3 add(relu, conv) -> 4 loss. Maps 0 (image), 2 (relu) and 4 (sum) have a
 /// class.
-pub(super) fn shortcut() -> SchedulingProblem {
+pub(super) fn shortcut_problem() -> SchedulingProblem {
     let functions = vec![
-        function(FunctionKind::Convolution, &[0], 1, &[0]),
-        function(FunctionKind::Other, &[1], 2, &[2]),
-        function(FunctionKind::Convolution, &[2], 3, &[2]),
-        function(FunctionKind::Add, &[2, 3], 4, &[]),
-        function(FunctionKind::Other, &[4], 5, &[4]),
+        test_function(FunctionKind::Convolution, &[0], 1, &[0]),
+        test_function(FunctionKind::Other, &[1], 2, &[2]),
+        test_function(FunctionKind::Convolution, &[2], 3, &[2]),
+        test_function(FunctionKind::Add, &[2, 3], 4, &[]),
+        test_function(FunctionKind::Other, &[4], 5, &[4]),
     ];
-    problem(functions)
+    test_problem(functions)
 }
 
 /// image -> 0 conv -> 1 relu, 2 tanh -> 3 product(relu, tanh) -> 4 loss. All maps but 1 (conv) and 5 (loss) have a class.
-pub(super) fn branches() -> SchedulingProblem {
+pub(super) fn branching_problem() -> SchedulingProblem {
     let functions = vec![
-        function(FunctionKind::Convolution, &[0], 1, &[0]),
-        function(FunctionKind::Other, &[1], 2, &[2]),
-        function(FunctionKind::Other, &[1], 3, &[3]),
-        function(FunctionKind::Other, &[2, 3], 4, &[2, 3]),
-        function(FunctionKind::Other, &[4], 5, &[4]),
+        test_function(FunctionKind::Convolution, &[0], 1, &[0]),
+        test_function(FunctionKind::Other, &[1], 2, &[2]),
+        test_function(FunctionKind::Other, &[1], 3, &[3]),
+        test_function(FunctionKind::Other, &[2, 3], 4, &[2, 3]),
+        test_function(FunctionKind::Other, &[4], 5, &[4]),
     ];
-    problem(functions)
+    test_problem(functions)
 }
 
-fn function(kind: FunctionKind, inputs: &[usize], output: usize, needs: &[usize]) -> Function {
+fn test_function(kind: FunctionKind, inputs: &[usize], output: usize, needs: &[usize]) -> Function {
     let ids = |ids: &[usize]| ids.iter().map(|&id| MapId::from_index(id)).collect();
     let work = Work { flops: 2.0, bytes: 0.0, launches: 0 };
     Function {
@@ -44,7 +44,7 @@ fn function(kind: FunctionKind, inputs: &[usize], output: usize, needs: &[usize]
     }
 }
 
-fn problem(functions: Vec<Function>) -> SchedulingProblem {
+fn test_problem(functions: Vec<Function>) -> SchedulingProblem {
     let maps =
         [64, 256, 256, 256, 256, 4].map(|bytes| FeatureMap { name: String::new(), bytes: Bytes::new(bytes) });
     let net = TrainingNet::new("small", 1, 0, maps.to_vec(), functions).expect("a net");

@@ -28,7 +28,7 @@ impl Adjacency {
 
     /// The buffers that each buffer is to be kept apart from.
     pub(crate) fn kept_apart(instance: &Instance) -> Self {
-        let pairs = instance.apart().iter().map(|pair| (pair.first.get(), pair.second.get()));
+        let pairs = instance.keep_apart_pairs().iter().map(|pair| (pair.first.get(), pair.second.get()));
         Self::new(instance.len(), pairs.flat_map(|(a, b)| [(a, b), (b, a)]))
     }
 

@@ -49,7 +49,7 @@ impl Columns {
 
     /// The columns of the parts of live ranges in which buffers are active.
     pub(crate) fn of_pieces(instance: &Instance) -> Self {
-        let pieces = instance.buffers().iter().flat_map(Buffer::pieces);
+        let pieces = instance.buffers().iter().flat_map(Buffer::active_pieces);
         Self::new(pieces.map(|piece| piece.steps.into()))
     }
 
@@ -57,7 +57,7 @@ impl Columns {
         self.steps.len()
     }
 
-    pub(crate) fn of(&self, steps: LiveRange) -> Range<usize> {
+    pub(crate) fn columns_of(&self, steps: LiveRange) -> Range<usize> {
         let first = |step: u32| self.steps.partition_point(|&column| column < step);
         first(steps.start().get())..first(steps.end().get())
     }
@@ -74,10 +74,10 @@ mod tests {
             let columns = Columns::new(take.iter().copied());
             for &(s, e) in take {
                 let a = LiveRange::new(s, e).expect("not empty");
-                assert!(!columns.of(a).is_empty());
+                assert!(!columns.columns_of(a).is_empty());
                 for &(s, e) in take {
                     let b = LiveRange::new(s, e).expect("not empty");
-                    let (p, q) = (columns.of(a), columns.of(b));
+                    let (p, q) = (columns.columns_of(a), columns.columns_of(b));
                     assert_eq!(a.overlaps(b), p.start < q.end && q.start < p.end, "{a} {b}");
                 }
             }

@@ -14,7 +14,7 @@ impl FirstAtMost {
         Self { leaves, tree: vec![u64::MAX; 2 * leaves] }
     }
 
-    pub(crate) fn set(&mut self, place: usize, number: Option<u32>) {
+    pub(crate) fn set_number(&mut self, place: usize, number: Option<u32>) {
         let mut node = place + self.leaves;
         self.tree[node] = number.map_or(u64::MAX, u64::from);
         while node > 1 {
@@ -24,7 +24,7 @@ impl FirstAtMost {
     }
 
     /// The first place from `from` on whose number is at most `limit`.
-    pub(crate) fn find(&self, from: usize, limit: u32) -> Option<usize> {
+    pub(crate) fn find_at_most(&self, from: usize, limit: u32) -> Option<usize> {
         if from >= self.leaves {
             return None;
         }
@@ -55,14 +55,14 @@ mod tests {
         let numbers = [Some(7), None, Some(3), Some(9), Some(3), None, Some(u32::MAX), Some(0), None];
         let mut tree = FirstAtMost::new(numbers.len());
         for (place, &number) in numbers.iter().enumerate() {
-            tree.set(place, Some(5));
-            tree.set(place, number);
+            tree.set_number(place, Some(5));
+            tree.set_number(place, number);
         }
         for from in 0..20 {
             for limit in [0, 2, 3, 8, 9, u32::MAX] {
                 let fits = |&place: &usize| numbers[place].is_some_and(|number| number <= limit);
                 let expected = (from..numbers.len()).find(fits);
-                assert_eq!(tree.find(from, limit), expected, "{from} {limit}");
+                assert_eq!(tree.find_at_most(from, limit), expected, "{from} {limit}");
             }
         }
     }

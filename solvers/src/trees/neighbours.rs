@@ -41,42 +41,42 @@ impl Neighbours {
         let lives: Vec<(u32, u32)> = instance.buffers().iter().map(|buffer| buffer.live.into()).collect();
         let (tree, apart) = (Tree::new(&lives), Adjacency::kept_apart(instance));
         let mut this = Self { lives, apart, tree, lists: None };
-        this.lists = this.list(most, tick)?;
+        this.lists = this.list_neighbours(most, tick)?;
         Ok(this)
     }
 
-    fn list(&self, most: usize, tick: &mut Tick<'_>) -> Result<Option<Lists>, Halt> {
+    fn list_neighbours(&self, most: usize, tick: &mut Tick<'_>) -> Result<Option<Lists>, Halt> {
         let (mut starts, mut ids, mut found) = (vec![0], Vec::new(), Vec::new());
-        for id in 0..number(self.lives.len()) {
-            self.search(id, &mut found);
+        for id in 0..as_number(self.lives.len()) {
+            self.search_tree(id, &mut found);
             tick(1 + found.len() as u64)?;
             if ids.len() + found.len() > most {
                 return Ok(None);
             }
             ids.extend_from_slice(&found);
-            starts.push(number(ids.len()));
+            starts.push(as_number(ids.len()));
         }
         Ok(Some(Lists { starts, ids }))
     }
 
     /// The neighbours of a buffer, without itself, each once; always in the same order.
-    pub(crate) fn of<'n>(&'n self, id: u32, scratch: &'n mut Vec<u32>) -> &'n [u32] {
+    pub(crate) fn neighbours_of<'n>(&'n self, id: u32, scratch: &'n mut Vec<u32>) -> &'n [u32] {
         match &self.lists {
             Some(lists) => {
                 let at = id as usize;
                 &lists.ids[lists.starts[at] as usize..lists.starts[at + 1] as usize]
             }
             None => {
-                self.search(id, scratch);
+                self.search_tree(id, scratch);
                 scratch
             }
         }
     }
 
-    fn search(&self, id: u32, found: &mut Vec<u32>) {
+    fn search_tree(&self, id: u32, found: &mut Vec<u32>) {
         found.clear();
         let (start, end) = self.lives[id as usize];
-        self.tree.overlapping(start, end, found);
+        self.tree.collect_overlapping(start, end, found);
         found.retain(|&other| other != id);
         for &other in self.apart.of(id) {
             let (s, e) = self.lives[other as usize];
@@ -98,7 +98,7 @@ impl Neighbours {
     }
 }
 
-fn number(index: usize) -> u32 {
+fn as_number(index: usize) -> u32 {
     u32::try_from(index).expect("lists are shorter than 2^32")
 }
 
@@ -125,12 +125,20 @@ impl Tree {
         Self { sorted, latest, leaves }
     }
 
-    fn overlapping(&self, start: u32, end: u32, found: &mut Vec<u32>) {
+    fn collect_overlapping(&self, start: u32, end: u32, found: &mut Vec<u32>) {
         let begun = self.sorted.partition_point(|&(first, _)| first < end);
-        self.descend(1, 0, self.leaves, begun, start, found);
+        self.descend_node(1, 0, self.leaves, begun, start, found);
     }
 
-    fn descend(&self, node: usize, low: usize, width: usize, begun: usize, start: u32, found: &mut Vec<u32>) {
+    fn descend_node(
+        &self,
+        node: usize,
+        low: usize,
+        width: usize,
+        begun: usize,
+        start: u32,
+        found: &mut Vec<u32>,
+    ) {
         if low >= begun || self.latest[node] <= start {
             return;
         }
@@ -139,8 +147,8 @@ impl Tree {
             return;
         }
         let half = width / 2;
-        self.descend(2 * node, low, half, begun, start, found);
-        self.descend(2 * node + 1, low + half, half, begun, start, found);
+        self.descend_node(2 * node, low, half, begun, start, found);
+        self.descend_node(2 * node + 1, low + half, half, begun, start, found);
     }
 }
 
@@ -154,18 +162,18 @@ mod tests {
     proptest! {
         #[test]
         fn lists_and_tree_give_what_overlaps(
-            instance in instances(Shape::plain().with_max_buffers(30).with_max_steps(20).with_apart(true)),
+            instance in instances(Shape::plain_buffers().with_max_buffers(30).with_max_steps(20).with_apart(true)),
         ) {
             let listed = Neighbours::new(&instance, &mut |_| Ok(())).expect("no limit");
             let searched = Neighbours::with_room(&instance, 0, &mut |_| Ok(())).expect("no limit");
-            for id in 0..number(instance.len()) {
+            for id in 0..as_number(instance.len()) {
                 let is_near = |&other: &u32| {
                     other != id && (listed.overlap(id, other) || listed.are_apart(id, other))
                 };
-                let expected: Vec<u32> = (0..number(instance.len())).filter(is_near).collect();
+                let expected: Vec<u32> = (0..as_number(instance.len())).filter(is_near).collect();
                 for neighbours in [&listed, &searched] {
                     let mut scratch = Vec::new();
-                    let mut found = neighbours.of(id, &mut scratch).to_vec();
+                    let mut found = neighbours.neighbours_of(id, &mut scratch).to_vec();
                     found.sort_unstable();
                     prop_assert_eq!(&found, &expected);
                 }

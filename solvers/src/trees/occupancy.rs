@@ -54,7 +54,7 @@ struct Union {
 }
 
 impl Union {
-    fn add(&mut self, new: Span) {
+    fn add_span(&mut self, new: Span) {
         let spans = &mut self.spans;
         let first = spans.partition_point(|span| span.end < new.start);
         let over = first + spans[first..].partition_point(|span| span.start <= new.end);
@@ -105,7 +105,7 @@ impl Occupancy {
     }
 
     /// Places a rectangle. Rectangles may overlap.
-    pub(crate) fn insert(&mut self, columns: Range<usize>, span: Span) {
+    pub(crate) fn insert_rectangle(&mut self, columns: Range<usize>, span: Span) {
         let all = 0..self.width();
         self.insert_below(1, &all, &columns, span);
     }
@@ -114,9 +114,9 @@ impl Occupancy {
         if columns.end <= own.start || own.end <= columns.start {
             return;
         }
-        self.nodes[node].touch.add(span);
+        self.nodes[node].touch.add_span(span);
         if columns.start <= own.start && own.end <= columns.end {
-            self.nodes[node].cover.add(span);
+            self.nodes[node].cover.add_span(span);
         } else if node >= self.loose.len() {
             self.insert_loose(node - self.loose.len(), columns, span);
         } else {
@@ -136,7 +136,7 @@ impl Occupancy {
 
     /// Adds what is placed in `columns` to the barriers of one part of a buffer: the bytes `window`, relative to the
     /// buffer's offset.
-    pub(crate) fn block<'o>(&'o self, columns: Range<usize>, window: Span, blocked: &mut Blocked<'o>) {
+    pub(crate) fn block_window<'o>(&'o self, columns: Range<usize>, window: Span, blocked: &mut Blocked<'o>) {
         let mut gather = Gather { columns, window, loose: Vec::new(), blocked };
         self.block_below(1, 0..self.width(), &mut gather);
         let Gather { loose, blocked, .. } = gather;
@@ -187,7 +187,7 @@ struct Barrier<'o> {
 
 impl Barrier<'_> {
     /// The first span that ends above the window at `offset`.
-    fn next(&mut self, offset: u64) -> Option<Span> {
+    fn next_span(&mut self, offset: u64) -> Option<Span> {
         let low = offset + self.window.start;
         let spans = &self.spans[self.at..];
         if spans.first().is_some_and(|span| span.end <= low) {
@@ -203,8 +203,8 @@ impl Barrier<'_> {
     }
 
     /// The lowest aligned offset, from `offset` on, that is clear.
-    fn clear(&mut self, mut offset: u64, align: Alignment) -> u64 {
-        while let Some(span) = self.next(offset)
+    fn lowest_clear(&mut self, mut offset: u64, align: Alignment) -> u64 {
+        while let Some(span) = self.next_span(offset)
             && span.start < offset + self.window.end
         {
             // Skip all gaps that are too small at once.
@@ -216,8 +216,8 @@ impl Barrier<'_> {
     }
 
     /// The highest offset up to which it stays clear, from `offset`, which must be clear; `None`: there is no limit.
-    fn ceiling(&mut self, offset: u64) -> Option<u64> {
-        Some(self.next(offset)?.start - self.window.end)
+    fn clear_ceiling(&mut self, offset: u64) -> Option<u64> {
+        Some(self.next_span(offset)?.start - self.window.end)
     }
 }
 
@@ -245,13 +245,13 @@ pub(crate) struct Room {
 }
 
 impl<'o> Blocked<'o> {
-    fn push(&mut self, spans: Cow<'o, [Span]>, bytes: u64, window: Span) {
+    fn push_barrier(&mut self, spans: Cow<'o, [Span]>, bytes: u64, window: Span) {
         let at = self.barriers.partition_point(|barrier| barrier.bytes >= bytes);
         self.barriers.insert(at, Barrier { spans, bytes, window, at: 0 });
     }
 
     fn push_union(&mut self, union: &'o Union, window: Span) {
-        self.push(Cow::Borrowed(&union.spans), union.bytes, window);
+        self.push_barrier(Cow::Borrowed(&union.spans), union.bytes, window);
     }
 
     /// Adds spans in any order.
@@ -269,22 +269,22 @@ impl<'o> Blocked<'o> {
             meets
         });
         let bytes = spans.iter().map(|span| span.bytes()).sum();
-        self.push(Cow::Owned(spans), bytes, window);
+        self.push_barrier(Cow::Owned(spans), bytes, window);
     }
 
     /// How often a barrier was examined: the work done so far.
-    pub(crate) const fn looks(&self) -> u64 {
+    pub(crate) const fn look_count(&self) -> u64 {
         self.looks
     }
 
     /// The lowest free aligned offset from `from` on. Later queries must not ask for a lower one.
-    pub(crate) fn lowest(&mut self, from: u64, align: Alignment) -> u64 {
+    pub(crate) fn lowest_free(&mut self, from: u64, align: Alignment) -> u64 {
         let mut offset = round_up(align, from);
         let (mut index, mut cleared) = (0, None);
         while index < self.barriers.len() {
             if cleared != Some(index) {
                 self.looks += 1;
-                let next = self.barriers[index].clear(offset, align);
+                let next = self.barriers[index].lowest_clear(offset, align);
                 if next != offset {
                     (offset, cleared, index) = (next, Some(index), 0);
                     continue;
@@ -297,12 +297,12 @@ impl<'o> Blocked<'o> {
 
     /// The free offsets from `from` on as rooms, ascending; the last has no end. Each room costs a look at every
     /// barrier; a buffer meets as many rooms as there are holes of its size below it.
-    pub(crate) fn rooms(&mut self, from: u64) -> impl Iterator<Item = Room> + use<'_, 'o> {
+    pub(crate) fn free_rooms(&mut self, from: u64) -> impl Iterator<Item = Room> + use<'_, 'o> {
         let mut from = Some(from);
         std::iter::from_fn(move || {
-            let low = self.lowest(from?, Alignment::ONE);
+            let low = self.lowest_free(from?, Alignment::ONE);
             self.looks += self.barriers.len() as u64;
-            let high = self.barriers.iter_mut().filter_map(|barrier| barrier.ceiling(low)).min();
+            let high = self.barriers.iter_mut().filter_map(|barrier| barrier.clear_ceiling(low)).min();
             from = high.map(|high| high + 1);
             Some(Room { low, high })
         })
@@ -312,7 +312,7 @@ impl<'o> Blocked<'o> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::placement::testing::draws;
+    use crate::placement::testing::pseudo_random;
 
     fn span(start: u64, end: u64) -> Span {
         Span { start, end }
@@ -329,7 +329,7 @@ mod tests {
             (span(1, 1 + 2), vec![span(0, 3), span(4, 9)]),
             (span(0, 20), vec![span(0, 20)]),
         ] {
-            union.add(new);
+            union.add_span(new);
             assert_eq!(union.spans, expected);
             assert_eq!(union.bytes, expected.iter().map(|span| span.bytes()).sum::<u64>());
         }
@@ -337,13 +337,13 @@ mod tests {
 
     fn rooms(occupancy: &Occupancy, columns: Range<usize>, size: u64) -> Vec<(u64, Option<u64>)> {
         let mut blocked = Blocked::default();
-        occupancy.block(columns, span(0, size), &mut blocked);
-        blocked.rooms(0).map(|room| (room.low, room.high)).collect()
+        occupancy.block_window(columns, span(0, size), &mut blocked);
+        blocked.free_rooms(0).map(|room| (room.low, room.high)).collect()
     }
 
     #[test]
     fn every_room_equals_a_search_of_all_rectangles() {
-        let mut draw = draws(1);
+        let mut draw = pseudo_random(1);
         let index = |value: u64| usize::try_from(value).expect("small");
         let columns = 70;
         let mut occupancy = Occupancy::new(columns);
@@ -353,7 +353,7 @@ mod tests {
             let end = start + 1 + index(draw((columns - start) as u64));
             let low = draw(300);
             let new = (start..end, span(low, low + 1 + draw(6)));
-            occupancy.insert(new.0.clone(), new.1);
+            occupancy.insert_rectangle(new.0.clone(), new.1);
             placed.push(new);
             let from = index(draw(columns as u64));
             let query = from..from + 1 + index(draw((columns - from) as u64));

@@ -20,20 +20,20 @@ impl RangeMax {
         tree.extend((0_u32..).take(count));
         let mut this = Self { tree, values };
         for node in (1..count).rev() {
-            this.tree[node] = this.better(this.tree[2 * node], this.tree[2 * node + 1]);
+            this.tree[node] = this.better_of(this.tree[2 * node], this.tree[2 * node + 1]);
         }
         this
     }
 
-    fn better(&self, a: u32, b: u32) -> u32 {
+    fn better_of(&self, a: u32, b: u32) -> u32 {
         let key = |index: u32| (self.values[index as usize], std::cmp::Reverse(index));
         if key(a) >= key(b) { a } else { b }
     }
 
     /// The largest value at the indices of `range`, and its first index; `None` for an empty range.
-    pub(crate) fn query(&self, range: Range<usize>) -> Option<(u64, usize)> {
+    pub(crate) fn range_maximum(&self, range: Range<usize>) -> Option<(u64, usize)> {
         let candidates = parts(self.values.len(), &range).map(|node| self.tree[node]);
-        let best = candidates.reduce(|best, index| self.better(best, index));
+        let best = candidates.reduce(|best, index| self.better_of(best, index));
         best.map(|index| (self.values[index as usize], index as usize))
     }
 }
@@ -49,7 +49,11 @@ mod tests {
         for low in 0..=values.len() {
             for high in low..=values.len() {
                 let best = (low..high).rev().max_by_key(|&index| values[index]);
-                assert_eq!(tree.query(low..high), best.map(|index| (values[index], index)), "{low}..{high}");
+                assert_eq!(
+                    tree.range_maximum(low..high),
+                    best.map(|index| (values[index], index)),
+                    "{low}..{high}"
+                );
             }
         }
     }

@@ -29,26 +29,26 @@ impl Tops {
     }
 
     /// The highest of a non-empty run of columns.
-    pub(crate) fn highest(&self, columns: &Range<usize>) -> u64 {
+    pub(crate) fn highest_of(&self, columns: &Range<usize>) -> u64 {
         let inside = parts(self.nodes.len() / 2, columns).map(|node| self.nodes[node].highest);
-        let above = self.above(columns).map(|node| self.nodes[node].all);
+        let above = self.nodes_above(columns).map(|node| self.nodes[node].all);
         inside.chain(above).max().unwrap_or(0)
     }
 
     /// Raises each of a non-empty run of columns to at least `to`.
-    pub(crate) fn raise(&mut self, columns: &Range<usize>, to: u64) {
+    pub(crate) fn raise_to(&mut self, columns: &Range<usize>, to: u64) {
         for index in parts(self.nodes.len() / 2, columns) {
             let node = &mut self.nodes[index];
             *node = Node { all: node.all.max(to), highest: node.highest.max(to) };
         }
-        for index in self.above(columns) {
+        for index in self.nodes_above(columns) {
             let node = &mut self.nodes[index];
             node.highest = node.highest.max(to);
         }
     }
 
     /// The nodes above the first and above the last column; these include all nodes above the parts.
-    fn above(&self, columns: &Range<usize>) -> impl Iterator<Item = usize> + use<> {
+    fn nodes_above(&self, columns: &Range<usize>) -> impl Iterator<Item = usize> + use<> {
         let leaves = self.nodes.len() / 2;
         let up = |leaf: usize| std::iter::successors(Some(leaf / 2), |&node| (node > 1).then_some(node / 2));
         up(columns.start + leaves).chain(up(columns.end + leaves - 1))
@@ -70,10 +70,10 @@ mod tests {
             let run = |a: usize, b: usize| (a % count).min(b % count)..(a % count).max(b % count) + 1;
             let (mut tops, mut plain) = (Tops::new(count), vec![0_u64; count]);
             for (a, b, to, c, d) in steps {
-                tops.raise(&run(a, b), to);
+                tops.raise_to(&run(a, b), to);
                 plain[run(a, b)].iter_mut().for_each(|top| *top = to.max(*top));
                 let expected = plain[run(c, d)].iter().copied().max();
-                prop_assert_eq!(Some(tops.highest(&run(c, d))), expected);
+                prop_assert_eq!(Some(tops.highest_of(&run(c, d))), expected);
             }
         }
     }

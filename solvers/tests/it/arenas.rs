@@ -1,8 +1,10 @@
 //! Tests several arenas and capacities: exact planners against brute force, and the rules for all planners.
 
-use planlab_dsa::testing::{Shape, brute_force, brute_force_without_hand_over, deep, instances, oracle};
+use planlab_dsa::testing::{
+    Shape, brute_force, brute_force_without_hand_over, deep_config, instances, oracle_height,
+};
 use planlab_dsa::{Arena, Budget, Bytes, Instance, Planner, Stop, execute};
-use planlab_solvers::planner;
+use planlab_solvers::find_planner;
 use proptest::prelude::*;
 
 /// Planners without a proof of the optimum.
@@ -22,7 +24,7 @@ fn with_capacities(instance: &Instance, eighths: &[u64]) -> Instance {
         .buffers(instance.buffers().iter().cloned())
         .arenas(arenas)
         .in_place(instance.in_place().iter().copied())
-        .apart(instance.apart().iter().copied())
+        .apart(instance.keep_apart_pairs().iter().copied())
         .build()
         .expect("only capacities differ")
 }
@@ -36,7 +38,7 @@ fn tight(shape: Shape) -> impl Strategy<Value = Instance> {
 
 /// The planner proves the optimum, or that there is no plan.
 fn check_exact(key: &str, instance: &Instance) -> Result<(), TestCaseError> {
-    let planner = planner(key).expect("registered");
+    let planner = find_planner(key).expect("registered");
     let budget = Budget { work: Some(50_000_000), ..Budget::default() };
     let outcome = execute(&planner, instance, budget, 7);
     let least = brute_force(instance);
@@ -49,29 +51,29 @@ fn check_exact(key: &str, instance: &Instance) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(deep(2_500))]
+    #![proptest_config(deep_config(2_500))]
 
     #[test]
     fn exact_search_has_the_optimum_over_all_arenas(
-        instance in instances(Shape::everything().with_max_buffers(8)),
+        instance in instances(Shape::every_feature().with_max_buffers(8)),
     ) {
         check_exact("exact", &instance)?;
     }
 
     #[test]
     fn exact_search_decides_whether_capacities_can_be_kept(
-        instance in tight(Shape::everything().with_max_buffers(8)),
+        instance in tight(Shape::every_feature().with_max_buffers(8)),
     ) {
         check_exact("exact", &instance)?;
     }
 }
 
 proptest! {
-    #![proptest_config(deep(500))]
+    #![proptest_config(deep_config(500))]
 
     #[test]
     fn so_does_the_portfolio(
-        instance in tight(Shape::plain().with_pins(true).with_alignment(true).with_in_place(true).with_apart(true)),
+        instance in tight(Shape::plain_buffers().with_pins(true).with_alignment(true).with_in_place(true).with_apart(true)),
     ) {
         check_exact("portfolio", &instance)?;
     }
@@ -79,16 +81,16 @@ proptest! {
 
 proptest! {
     #[test]
-    fn no_search_breaks_a_capacity(instance in tight(Shape::everything().with_max_buffers(8)), seed in 0..4_u64) {
+    fn no_search_breaks_a_capacity(instance in tight(Shape::every_feature().with_max_buffers(8)), seed in 0..4_u64) {
         let least = [brute_force(&instance), brute_force_without_hand_over(&instance)];
         for key in SEARCHES {
-            let planner = planner(key).expect("registered");
+            let planner = find_planner(key).expect("registered");
             let budget = || Budget { work: Some(20_000), ..Budget::default() };
             let outcome = execute(&planner, &instance, budget(), seed);
             prop_assert!(outcome.end.is_ok(), "{}: {:?}", key, outcome.end);
             prop_assert!(outcome.end != Ok(Stop::Infeasible) || least[0].is_none(), "{}", key);
             if let Some(best) = &outcome.best {
-                prop_assert_eq!(oracle(&instance, best.as_plan()).ok(), Some(best.height()), "{}", key);
+                prop_assert_eq!(oracle_height(&instance, best.as_plan()).ok(), Some(best.height()), "{}", key);
                 let least = if planner.descriptor().honours.in_place { least[0] } else { least[1] };
                 prop_assert!(least.is_some_and(|least| least <= best.height()), "{}", key);
             }

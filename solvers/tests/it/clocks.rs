@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use planlab_dsa::testing::{Shape, deep, instances, plans};
+use planlab_dsa::testing::{Shape, deep_config, instances, plans_for};
 use planlab_dsa::{
     Alignment, Budget, Buffer, Bytes, Clock, Instance, LiveRange, Mark, Outcome, Planner, Stop, execute,
 };
@@ -109,10 +109,10 @@ fn is_cut(outcome: &Outcome<'_>) -> bool {
 }
 
 fn shapes() -> impl Strategy<Value = Instance> {
-    let many = Shape::plain().with_max_buffers(60).with_max_steps(40).with_max_size(1_000);
-    let some = Shape::everything().with_max_buffers(24).with_max_steps(24);
+    let many = Shape::plain_buffers().with_max_buffers(60).with_max_steps(40).with_max_size(1_000);
+    let some = Shape::every_feature().with_max_buffers(24).with_max_steps(24);
     prop_oneof![
-        instances(Shape::everything()),
+        instances(Shape::every_feature()),
         instances(some),
         instances(many.with_in_place(true)),
         instances(many)
@@ -120,7 +120,7 @@ fn shapes() -> impl Strategy<Value = Instance> {
 }
 
 proptest! {
-    #![proptest_config(deep(CASES))]
+    #![proptest_config(deep_config(CASES))]
 
     #[test]
     fn no_plan_depends_on_the_clock(instance in shapes(), seed in any::<u64>()) {
@@ -131,7 +131,7 @@ proptest! {
 
     #[test]
     fn no_plan_that_starts_from_hints_depends_on_the_clock(
-        (instance, plan) in shapes().prop_flat_map(|instance| { let plan = plans(&instance); (Just(instance), plan) }),
+        (instance, plan) in shapes().prop_flat_map(|instance| { let plan = plans_for(&instance); (Just(instance), plan) }),
         seed in any::<u64>(),
     ) {
         let hints = Some(plan.offsets.iter().copied().map(Some).collect());
@@ -154,7 +154,7 @@ proptest! {
 
     #[test]
     fn no_plan_of_a_solver_depends_on_the_clock(
-        instance in instances(Shape::everything()),
+        instance in instances(Shape::every_feature()),
         seed in any::<u64>(),
     ) {
         for planner in repeatable().iter().filter(|planner| is_slow(planner.as_ref())) {

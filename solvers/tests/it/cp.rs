@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use planlab_dsa::testing::{Case, Shape, brute_force_without_hand_over, exhaustive, instances};
+use planlab_dsa::testing::{Case, Shape, brute_force_without_hand_over, instances, lowest_height};
 use planlab_dsa::{
     Budget, Buffer, Bytes, CancelToken, Clock, Event, Evidence, Instance, LiveRange, Scope, Stop, execute,
     execute_observed,
@@ -55,7 +55,7 @@ fn it_proves_every_optimum_above_the_load() {
     assert!(cases.len() >= 20);
     for case in &cases {
         let outcome = run(&CpPumpkin::default(), &case.instance);
-        let claim = outcome.bound.of(Scope::NoHandOver);
+        let claim = outcome.bound.best_claim(Scope::NoHandOver);
         assert_eq!((outcome.height(), claim.evidence), (case.optimum, Evidence::Cp), "{}", case.name);
         assert!(outcome.is_optimal(), "{}", case.name);
     }
@@ -77,7 +77,7 @@ fn it_equals_an_exhaustive_search_of_fourteen_buffers() {
     let mut proved = 0;
     for seed in 0..40 {
         let instance = made(14, 8, seed);
-        let Some(optimum) = exhaustive(&instance, 3_000_000) else { continue };
+        let Some(optimum) = lowest_height(&instance, 3_000_000) else { continue };
         let outcome = run(&CpPumpkin::default(), &instance);
         assert_eq!(outcome.height(), Some(optimum), "seed {seed}");
         assert!(outcome.is_optimal(), "seed {seed}");
@@ -122,7 +122,8 @@ fn sizes_that_its_numbers_do_not_hold_are_rounded_and_the_bound_holds() {
         let outcome = run(&CpPumpkin::default(), &instance);
         assert!(outcome.end.is_ok(), "{}: {:?}", case.name, outcome.end);
         let optimum = case.optimum.expect("known").get() * 1_099_511_627_689;
-        let (height, bound) = (outcome.height().expect("a plan").get(), outcome.bound.of(Scope::NoHandOver));
+        let (height, bound) =
+            (outcome.height().expect("a plan").get(), outcome.bound.best_claim(Scope::NoHandOver));
         // A unit is less than 2^-28 of the height, and each of up to 20 sizes loses less than one.
         let lost = 20 * (height >> 28);
         assert!(height <= optimum + 20, "{}: {height} > {optimum}", case.name);
@@ -142,9 +143,12 @@ fn rounding_leaves_no_plan_out() {
             .iter()
             .map(|b| Buffer::new(Bytes::new(b.size.get() * 30_000_019 + b.size.get() % 7), b.live));
         let instance = Instance::from_buffers(buffers.collect()).expect("valid");
-        let Some(optimum) = exhaustive(&instance, 3_000_000) else { continue };
+        let Some(optimum) = lowest_height(&instance, 3_000_000) else { continue };
         let outcome = run(&CpPumpkin::default(), &instance);
-        assert!(outcome.end.is_ok() && outcome.bound.of(Scope::NoHandOver).value <= optimum, "seed {seed}");
+        assert!(
+            outcome.end.is_ok() && outcome.bound.best_claim(Scope::NoHandOver).value <= optimum,
+            "seed {seed}"
+        );
         assert_eq!(outcome.height(), Some(optimum), "seed {seed}");
         proved += 1;
     }
@@ -157,7 +161,7 @@ proptest! {
     #[test]
     fn it_equals_brute_force(
         instance in instances(
-            Shape::everything().with_in_place(false).with_max_buffers(6).with_max_steps(6),
+            Shape::every_feature().with_in_place(false).with_max_buffers(6).with_max_steps(6),
         ),
         variant in 0..18_usize,
     ) {

@@ -1,6 +1,6 @@
 //! The planner of the worked example (docs/invent-a-planner.md) keeps the contract, and is lower than where it starts.
 
-use planlab_dsa::testing::{conformance, corpus};
+use planlab_dsa::testing::{check_conformance, corpus};
 use planlab_dsa::{Budget, Instance, Planner, execute};
 
 #[path = "../../examples/squeaky_wheel.rs"]
@@ -11,19 +11,19 @@ use squeaky_wheel::SqueakyWheel;
 
 /// Whether an instance is small and asks and permits nothing that only `first-fit/size` knows.
 fn is_plain(instance: &Instance) -> bool {
-    let is_accepted = SqueakyWheel.descriptor().honours.refuses(instance).is_none();
+    let is_accepted = SqueakyWheel.descriptor().honours.first_refused_feature(instance).is_none();
     let has_pauses = instance.buffers().iter().any(|buffer| !buffer.pauses.is_empty());
     instance.len() <= 200 && is_accepted && !has_pauses && instance.in_place().is_empty()
 }
 
 #[test]
 fn the_example_keeps_the_contract() {
-    conformance(&SqueakyWheel);
+    check_conformance(&SqueakyWheel);
 }
 
 #[test]
 fn later_rounds_are_never_higher_than_the_first_and_sometimes_lower() {
-    let by_size = planlab_solvers::planner("first-fit/size").expect("registered");
+    let by_size = planlab_solvers::find_planner("first-fit/size").expect("registered");
     let mut lower = 0;
     for case in corpus().iter().filter(|case| is_plain(&case.instance)) {
         let height = |planner: &dyn Planner| {

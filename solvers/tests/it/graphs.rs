@@ -4,7 +4,8 @@ use std::num::NonZeroUsize;
 
 use planlab_dsa::{Budget, Bytes, Plan, execute};
 use planlab_graph::{
-    Dependencies, Graph, Lowered, Operation, Rehearsal, Safety, Tensor, TensorId, lower, lower_for_all_orders,
+    Dependencies, Graph, Lowered, Operation, Rehearsal, Safety, Tensor, TensorId, lower_for_all_orders,
+    lower_graph,
 };
 use planlab_solvers::reorder::{BestOrder, HandOvers, Orders};
 use rand::SeedableRng;
@@ -33,32 +34,33 @@ fn net(file: &Value) -> Graph {
             }
         };
         let tensors = list(&node["out_bytes"]).iter().enumerate().map(tensor);
-        ids.push(tensors.map(|tensor| graph.tensor(tensor)).collect());
+        ids.push(tensors.map(|tensor| graph.add_tensor(tensor)).collect());
         let Some(kind) = node["op"].as_str() else { continue };
         let reads: Vec<TensorId> =
             list(&node["inputs"]).iter().map(place).map(|(node, output)| ids[node][output]).collect();
-        let mut operation = Operation::new(kind.to_owned()).writes(ids[index].iter().copied());
+        let mut operation = Operation::new(kind.to_owned()).with_outputs(ids[index].iter().copied());
         for pair in list(&node["inplace"]) {
             let (input, output) = (reads[number(&pair[0])], ids[index][number(&pair[1])]);
-            if graph.bytes(output) <= graph.bytes(input) {
-                operation = operation.overwrites(input, output);
+            if graph.tensor_bytes(output) <= graph.tensor_bytes(input) {
+                operation = operation.with_in_place(input, output);
             }
         }
-        graph.operation(operation.reads(reads));
+        graph.add_operation(operation.with_inputs(reads));
     }
     graph.build().expect("a valid graph")
 }
 
 fn plan(lowered: &Lowered) -> Plan {
-    let planner = planlab_solvers::planner("first-fit/area").expect("it is there");
+    let planner = planlab_solvers::find_planner("first-fit/area").expect("it is there");
     let outcome = execute(&planner, &lowered.instance, Budget::default(), 0);
     let best = outcome.best.expect("a plan");
     Plan { offsets: best.offsets().to_vec(), in_place: best.in_place().to_vec() }
 }
 
 fn plans(graph: &Graph, dependencies: &Dependencies) -> [(Lowered, Plan); 3] {
-    let safe = |safety| lower_for_all_orders(graph, &graph.order(), dependencies, safety).expect("legal");
-    let plain = lower(graph, &graph.order()).expect("legal");
+    let safe =
+        |safety| lower_for_all_orders(graph, &graph.operation_order(), dependencies, safety).expect("legal");
+    let plain = lower_graph(graph, &graph.operation_order()).expect("legal");
     [plain, safe(Safety::KeepApart), safe(Safety::Widened)].map(|lowered| {
         let plan = plan(&lowered);
         (lowered, plan)
@@ -76,7 +78,7 @@ fn failures(
     let rehearsal = Rehearsal::new(graph, dependencies, lowered, plan);
     let mut rng = ChaCha8Rng::seed_from_u64(17);
     let side_by_side = NonZeroUsize::new(side_by_side).expect("more than 0");
-    (0..runs).filter(|_| rehearsal.run(&mut rng, side_by_side).is_err()).count()
+    (0..runs).filter(|_| rehearsal.run_once(&mut rng, side_by_side).is_err()).count()
 }
 
 #[test]
@@ -84,7 +86,7 @@ fn safe_plans_survive_every_order_and_plain_ones_do_not() {
     let nets = GRAPHS.map(|name| net(&read(name)));
     let mut failed = 0;
     for graph in nets.iter().chain([&branching(200)]) {
-        let dependencies = Dependencies::of(graph);
+        let dependencies = Dependencies::from_tensors(graph);
         let [plain, apart, widened] = plans(graph, &dependencies);
         for side_by_side in [1, 4] {
             assert_eq!(failures(graph, &dependencies, &apart, 100, side_by_side), 0);
@@ -102,8 +104,9 @@ fn safe_plans_survive_every_order_and_plain_ones_do_not() {
 fn with_one_stream_a_plain_plan_is_safe() {
     let graph = net(&read("inception_bn_train_b32"));
     let dependencies = Dependencies::with_streams(&graph);
-    let safe = lower_for_all_orders(&graph, &graph.order(), &dependencies, Safety::KeepApart).expect("legal");
-    let plain = lower(&graph, &graph.order()).expect("legal");
+    let safe = lower_for_all_orders(&graph, &graph.operation_order(), &dependencies, Safety::KeepApart)
+        .expect("legal");
+    let plain = lower_graph(&graph, &graph.operation_order()).expect("legal");
     assert_eq!(safe.instance, plain.instance);
     assert_eq!(failures(&graph, &dependencies, &(plain.clone(), plan(&plain)), 3, 4), 0);
 }
@@ -112,14 +115,14 @@ fn with_one_stream_a_plain_plan_is_safe() {
 fn better_orders_of_whole_nets_are_legal_and_no_worse() {
     for name in GRAPHS {
         let graph = net(&read(name));
-        let dependencies = Dependencies::of(&graph);
+        let dependencies = Dependencies::from_tensors(&graph);
         let search = BestOrder::default().with_work(1 << 16).with_sets(64);
         for hand_overs in [HandOvers::Counted, HandOvers::Relaxed] {
             let orders = Orders::new(&graph, &dependencies, hand_overs);
-            let before = orders.load(&graph.order());
+            let before = orders.load_of(&graph.operation_order());
             let mut rng = ChaCha8Rng::seed_from_u64(1);
-            let found = search.stages(&orders, &Budget::default(), &mut rng, |_, _| {});
-            let instance = lower(&graph, &found.order).expect("a legal order").instance;
+            let found = search.run_stages(&orders, &Budget::default(), &mut rng, |_, _| {});
+            let instance = lower_graph(&graph, &found.order).expect("a legal order").instance;
             let after = match hand_overs {
                 HandOvers::Counted => instance.load_without_in_place().bytes,
                 HandOvers::Relaxed => instance.load().bytes,

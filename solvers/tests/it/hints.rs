@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use planlab_dsa::testing::{Shape, brute_force, guillotine, instances, oracle, plans};
+use planlab_dsa::testing::{Shape, brute_force, guillotine_instance, instances, oracle_height, plans_for};
 use planlab_dsa::{Budget, Bytes, Instance, Offset, Outcome, Planner, Stop, execute};
-use planlab_solvers::{planner, registry};
+use planlab_solvers::{find_planner, registry};
 use proptest::prelude::*;
 
 type Hints = Arc<[Option<Offset>]>;
@@ -31,7 +31,7 @@ fn three_planners_honour_hints() {
 
 #[test]
 fn a_hint_that_is_the_optimum_ends_the_run_at_once() {
-    let (instance, plan) = guillotine(2_000, Bytes::new(1 << 20), 5);
+    let (instance, plan) = guillotine_instance(2_000, Bytes::new(1 << 20), 5);
     for planner in honouring() {
         let key = planner.descriptor().key;
         let without = run(&planner, &instance, None, 1);
@@ -49,7 +49,7 @@ fn with_hints(shape: Shape) -> impl Strategy<Value = (Instance, Hints)> {
         let nonsense = prop::collection::vec(prop::option::of(prop_oneof![0..64_u64, any::<u64>()]), count);
         let kept = prop::collection::vec(prop::bool::weighted(0.8), count);
         let whole = prop::bool::ANY;
-        let plan = plans(&instance);
+        let plan = plans_for(&instance);
         (Just(instance), plan, nonsense, kept, whole, prop::bool::ANY).prop_map(
             |(instance, plan, nonsense, kept, whole, is_plan)| {
                 let hints: Hints = if is_plan {
@@ -68,17 +68,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
-    fn whatever_the_hints_a_plan_is_valid((instance, hints) in with_hints(Shape::everything())) {
+    fn whatever_the_hints_a_plan_is_valid((instance, hints) in with_hints(Shape::every_feature())) {
         for planner in honouring() {
             let key = planner.descriptor().key;
-            if planner.descriptor().honours.refuses(&instance).is_some() {
+            if planner.descriptor().honours.first_refused_feature(&instance).is_some() {
                 continue;
             }
             let outcome = run(&planner, &instance, Some(Arc::clone(&hints)), 3_000);
             prop_assert!(outcome.end.is_ok(), "{}: {:?}", key, outcome.end);
             if let Some(best) = &outcome.best {
-                prop_assert_eq!(oracle(&instance, best.as_plan()).ok(), Some(best.height()), "{}", key);
-                prop_assert!(best.height() >= outcome.bound.of(outcome.scope).value, "{}", key);
+                prop_assert_eq!(oracle_height(&instance, best.as_plan()).ok(), Some(best.height()), "{}", key);
+                prop_assert!(best.height() >= outcome.bound.best_claim(outcome.scope).value, "{}", key);
             }
             let again = run(&planner, &instance, Some(Arc::clone(&hints)), 3_000);
             prop_assert_eq!(again.best, outcome.best, "{}", key);
@@ -88,12 +88,12 @@ proptest! {
     #[test]
     fn whatever_the_hints_the_optimum_is_found(
         (instance, hints) in with_hints(
-            Shape::plain().with_max_buffers(7).with_pins(true).with_alignment(true).with_in_place(true),
+            Shape::plain_buffers().with_max_buffers(7).with_pins(true).with_alignment(true).with_in_place(true),
         ),
     ) {
         let least = brute_force(&instance);
         for key in ["exact", "portfolio"] {
-            let planner = planner(key).expect("registered");
+            let planner = find_planner(key).expect("registered");
             let budget = Budget { hints: Some(Arc::clone(&hints)), ..Budget::default() };
             let outcome = execute(&planner, &instance, budget, 0);
             prop_assert_eq!(outcome.height(), least, "{}", key);
@@ -103,8 +103,8 @@ proptest! {
 
     #[test]
     fn a_valid_plan_is_the_worst_that_comes_of_it(
-        (instance, plan) in instances(Shape::plain().with_max_buffers(20))
-            .prop_flat_map(|instance| { let plan = plans(&instance); (Just(instance), plan) }),
+        (instance, plan) in instances(Shape::plain_buffers().with_max_buffers(20))
+            .prop_flat_map(|instance| { let plan = plans_for(&instance); (Just(instance), plan) }),
     ) {
         let Ok(height) = instance.verify(plan.clone()).map(|plan| plan.height()) else { return Ok(()) };
         for planner in honouring() {

@@ -10,14 +10,14 @@ use crate::above_load::{above_load, run};
 
 #[test]
 fn both_prove_twenty_optima_above_the_load() {
-    let planners: [&dyn Planner; 2] = [&Mip::cbc(), &Mip::highs()];
+    let planners: [&dyn Planner; 2] = [&Mip::with_cbc(), &Mip::with_highs()];
     let cases: Vec<Case> = above_load(20).collect();
     assert!(cases.len() >= 20);
     for case in &cases {
         for planner in planners {
             let outcome = run(planner, &case.instance);
             let key = planner.descriptor().key;
-            let claim = outcome.bound.of(Scope::NoHandOver);
+            let claim = outcome.bound.best_claim(Scope::NoHandOver);
             assert_eq!(
                 (outcome.height(), claim.evidence),
                 (case.optimum, Evidence::Mip),
@@ -55,8 +55,8 @@ fn no_switch_changes_the_optimum() {
     ];
     for case in above_load(9) {
         for (name, switches) in variants {
-            let highs = Mip::highs().with_strengthening(switches);
-            let cbc = Mip::cbc().with_strengthening(switches);
+            let highs = Mip::with_highs().with_strengthening(switches);
+            let cbc = Mip::with_cbc().with_strengthening(switches);
             let planners: [&dyn Planner; 2] = [&highs, &cbc];
             for planner in planners {
                 let outcome = run(planner, &case.instance);
@@ -74,11 +74,11 @@ proptest! {
     #[test]
     fn both_equal_brute_force(
         instance in instances(
-            Shape::everything().with_in_place(false).with_max_buffers(6).with_max_steps(6),
+            Shape::every_feature().with_in_place(false).with_max_buffers(6).with_max_steps(6),
         ),
     ) {
         let optimum = brute_force_without_hand_over(&instance);
-        let planners: [&dyn Planner; 2] = [&Mip::cbc(), &Mip::highs()];
+        let planners: [&dyn Planner; 2] = [&Mip::with_cbc(), &Mip::with_highs()];
         for planner in planners {
             let outcome = run(planner, &instance);
             prop_assert_eq!(outcome.height(), optimum, "{}: {:?}", planner.descriptor().key, outcome.end);

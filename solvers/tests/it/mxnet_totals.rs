@@ -45,7 +45,7 @@ fn rules(key: &str) -> BlockSharing {
 }
 
 fn mebibytes(shared: &SharedBlocks) -> u64 {
-    shared.total().get() >> 20
+    shared.total_bytes().get() >> 20
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn every_total_is_the_expected_one() {
         let graph = graph(name);
         for (key, expected) in file["expected"].as_object().expect("totals") {
             let shared = rules(key).plan(&graph);
-            let found = (shared.total().get(), mebibytes(&shared), shared.blocks.len());
+            let found = (shared.total_bytes().get(), mebibytes(&shared), shared.blocks.len());
             let total = |field: &str| expected[field].as_u64().expect("a number");
             assert_eq!(found, (total("bytes"), total("MB"), number(&expected["blocks"])), "{name} {key}");
             checked += 1;
@@ -70,7 +70,7 @@ fn every_total_is_the_expected_one() {
 #[test]
 fn the_memory_cost_table_is_what_its_rules_give() {
     let [train, forward] = ["inception_bn_train_b32", "inception_bn_fwd_b32"].map(graph);
-    let planner = planlab_solvers::planner("best-fit").expect("it is there");
+    let planner = planlab_solvers::find_planner("best-fit").expect("it is there");
     let rows = memory_cost(&train, Some(&forward), &planner).expect("few buffers");
     let costs: Vec<_> = rows
         .iter()
@@ -93,7 +93,7 @@ fn the_memory_cost_table_is_what_its_rules_give() {
 /// Offsets for the lifetimes of the other graphs reach their load, too.
 #[test]
 fn offsets_beat_blocks_on_deep_nets() {
-    let planner = planlab_solvers::planner("first-fit/area").expect("it is there");
+    let planner = planlab_solvers::find_planner("first-fit/area").expect("it is there");
     for (name, both, load) in
         [("resnet200_train_b32", 10400, 102_318), ("resnet200_memonger_t576_b32", 1957, 12_917)]
     {
@@ -139,7 +139,7 @@ fn the_windows_of_the_free_list_give_the_same_with_in_place_operations() {
     };
     let train = graph("inception_bn_train_b32");
     let memonger = graph("resnet200_memonger_t576_b32");
-    let rules = PatentFreeList::rules().with_in_place(true);
+    let rules = PatentFreeList::window_rules().with_in_place(true);
     let sorted = rules.with_largest_first(true);
     assert_eq!(windows(sorted, &train), [1771, 1391, 1341, 1340, 1340]);
     assert_eq!(windows(sorted, &memonger), [3165, 1948, 1948, 1958, 1957]);

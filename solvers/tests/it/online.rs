@@ -1,15 +1,15 @@
 //! Tests of what all online allocators have in common: no sequence of calls makes them hand out live memory.
 
-use planlab_dsa::testing::{AllocatorCall, Capacity, Shape, abuse, allocator_calls, instances};
+use planlab_dsa::testing::{AllocatorCall, Capacity, Shape, abuse_allocator, allocator_calls, instances};
 use planlab_dsa::{Address, Bytes, OnlineAllocator, Simulated, Stream};
-use planlab_solvers::online::{Requests, Simulator, allocator, registry};
+use planlab_solvers::online::{Requests, Simulator, find_allocator, registry};
 use proptest::prelude::*;
 
 proptest! {
     #[test]
     fn no_caller_gets_live_memory(calls in allocator_calls()) {
         for entry in registry() {
-            let checked = abuse(|backing| entry.build(backing), Capacity::Unlimited, &calls);
+            let checked = abuse_allocator(|backing| entry.build(backing), Capacity::Unlimited, &calls);
             prop_assert!(checked.is_ok(), "{}: {}", entry.key, checked.unwrap_err());
         }
     }
@@ -20,22 +20,22 @@ proptest! {
         capacity in (1_u64 << 20)..(128 << 20),
     ) {
         for entry in registry() {
-            let checked = abuse(|backing| entry.build(backing), Capacity::Bytes(capacity), &calls);
+            let checked = abuse_allocator(|backing| entry.build(backing), Capacity::Bytes(capacity), &calls);
             prop_assert!(checked.is_ok(), "{}: {}", entry.key, checked.unwrap_err());
         }
     }
 
     #[test]
     fn propagations_that_come_again_are_served_soundly(
-        instance in instances(Shape::plain().with_max_buffers(40).with_max_steps(25).with_max_size(5000)),
+        instance in instances(Shape::plain_buffers().with_max_buffers(40).with_max_steps(25).with_max_size(5000)),
     ) {
         let requests = Requests::new(&instance);
-        let (peak, _) = requests.live();
+        let (peak, _) = requests.live_bytes();
         for entry in registry() {
             let mut memory = entry.build(Box::new(Simulated::new()));
             let mut simulator = Simulator::new(&requests, memory.as_mut()).with_audit();
             for _ in 0..4 {
-                let played = simulator.run();
+                let played = simulator.run_iteration();
                 prop_assert!(played.is_ok(), "{}: {:?}", entry.key, played);
             }
             prop_assert!(simulator.usage().reserved_peak >= peak, "{}", entry.key);
@@ -44,7 +44,7 @@ proptest! {
 
     #[test]
     fn on_one_stream_both_indices_of_cupy_find_the_same_blocks(calls in allocator_calls()) {
-        let build = |key| allocator(key).expect("registered").build(Box::new(Simulated::new()));
+        let build = |key| find_allocator(key).expect("registered").build(Box::new(Simulated::new()));
         let (mut scan, mut sparse) = (build("cupy2rc1-pool"), build("cupy4-pool"));
         let mut live = Vec::new();
         for call in calls {

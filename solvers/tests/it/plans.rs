@@ -1,12 +1,12 @@
 //! Tests of properties that every planner, or every planner of a kind, has on random instances.
 
-use planlab_dsa::testing::{Shape, instances, oracle, scaled_and_shifted};
+use planlab_dsa::testing::{Shape, instances, oracle_height, scaled_and_shifted};
 use planlab_dsa::{
     Budget, Buffer, BufferId, Bytes, Guarantee, InPlace, Instance, LiveRange, Offset, PlanError, Planner,
     execute,
 };
 use planlab_solvers::placement::Order;
-use planlab_solvers::{planner, registry};
+use planlab_solvers::{find_planner, registry};
 use proptest::prelude::*;
 
 /// All planners except the exact ones.
@@ -27,14 +27,14 @@ fn offsets(planner: &dyn Planner, instance: &Instance) -> Option<Vec<u64>> {
 fn check_valid(planner: &dyn Planner, instance: &Instance) -> Result<(), TestCaseError> {
     let key = planner.descriptor().key;
     let outcome = execute(planner, instance, budget(planner), 0);
-    let refused = planner.descriptor().honours.refuses(instance);
+    let refused = planner.descriptor().honours.first_refused_feature(instance);
     match (&outcome.end, refused) {
         (Err(PlanError::Unsupported(feature)), Some(refused)) if *feature == refused => return Ok(()),
         (Ok(_), None) => {}
         (end, _) => prop_assert!(false, "{}: {:?}, unsupported: {:?}", key, end, refused),
     }
     if let Some(best) = outcome.best {
-        prop_assert_eq!(oracle(instance, best.as_plan()).ok(), Some(best.height()), "{}", key);
+        prop_assert_eq!(oracle_height(instance, best.as_plan()).ok(), Some(best.height()), "{}", key);
     }
     Ok(())
 }
@@ -45,9 +45,9 @@ proptest! {
     #[test]
     fn no_plan_breaks_a_rule(
         instance in prop_oneof![
-            instances(Shape::everything().with_max_buffers(24)),
+            instances(Shape::every_feature().with_max_buffers(24)),
             instances(
-                Shape::plain().with_max_buffers(40).with_max_steps(25).with_pins(true).with_alignment(true).with_in_place(true),
+                Shape::plain_buffers().with_max_buffers(40).with_max_steps(25).with_pins(true).with_alignment(true).with_in_place(true),
             ),
         ],
     ) {
@@ -60,7 +60,7 @@ proptest! {
 proptest! {
     #[test]
     fn scaled_sizes_and_shifted_steps_give_the_same_plan(
-        instance in instances(Shape::plain().with_max_buffers(40).with_max_steps(25).with_in_place(true)),
+        instance in instances(Shape::plain_buffers().with_max_buffers(40).with_max_steps(25).with_in_place(true)),
         factor in 2_u64..1000,
         shift in 1_u32..1000,
     ) {
@@ -75,28 +75,28 @@ proptest! {
 
     #[test]
     fn greedy_plans_are_those_of_the_plain_loops(
-        instance in instances(Shape::plain().with_max_buffers(60).with_max_steps(40).with_max_size(40).with_alignment(true)),
+        instance in instances(Shape::plain_buffers().with_max_buffers(60).with_max_steps(40).with_max_size(40).with_alignment(true)),
     ) {
         for order in Order::ALL {
             for (family, place) in [("first-fit", lowest as Rule), ("best-fit-gap", smallest_gap as Rule)] {
                 let key = format!("{family}/{order}");
-                let planner = planner(&key).expect("registered");
-                let expected = plain(&instance, &order.of(&instance), place);
+                let planner = find_planner(&key).expect("registered");
+                let expected = plain(&instance, &order.sort_buffers(&instance), place);
                 prop_assert_eq!(offsets(&planner, &instance), Some(expected), "{}", key);
             }
         }
-        let by_size = planner("greedy-by-size").expect("registered");
-        let expected = plain(&instance, &Order::Size.of(&instance), smallest_gap);
+        let by_size = find_planner("greedy-by-size").expect("registered");
+        let expected = plain(&instance, &Order::Size.sort_buffers(&instance), smallest_gap);
         prop_assert_eq!(offsets(&by_size, &instance), Some(expected));
     }
 
     #[test]
     fn the_best_of_a_family_is_its_first_lowest_plan(
-        instance in instances(Shape::plain().with_max_buffers(40).with_max_steps(25)),
+        instance in instances(Shape::plain_buffers().with_max_buffers(40).with_max_steps(25)),
     ) {
         for (family, parts) in BEST {
             let plan = |name: &str| {
-                let planner = planner(&format!("{family}/{name}")).expect("registered");
+                let planner = find_planner(&format!("{family}/{name}")).expect("registered");
                 let best = execute(&planner, &instance, Budget::default(), 0).best.expect("a plan");
                 (best.height(), best.offsets().to_vec())
             };
@@ -107,7 +107,7 @@ proptest! {
 
     #[test]
     fn the_greedies_of_other_tools_are_their_published_loops(
-        instance in instances(Shape::plain().with_max_buffers(60).with_max_steps(40).with_max_size(40).with_alignment(true)),
+        instance in instances(Shape::plain_buffers().with_max_buffers(60).with_max_steps(40).with_max_size(40).with_alignment(true)),
     ) {
         let cases: [(&str, Key, Rule); 6] = [
             ("tflite-arena", tflite_key, tflite_gap),
@@ -118,7 +118,7 @@ proptest! {
             ("xla/spatial", |all, id| vec![!size(all, id), !width(all, id)], smallest_chunk),
         ];
         for (name, key, rule) in cases {
-            let planner = planner(name).expect("registered");
+            let planner = find_planner(name).expect("registered");
             let mut order: Vec<BufferId> = instance.ids().collect();
             order.sort_by_key(|&id| key(&instance, id));
             let expected = plain(&instance, &order, rule);
@@ -249,7 +249,7 @@ fn a_chain_of_hand_overs_stays_in_one_place() {
         (Bytes::new(8), Bytes::new(16))
     );
     for key in ["first-fit/start", "best-fit-gap/start"] {
-        let best = execute(&planner(key).expect("registered"), &instance, Budget::default(), 0).best;
+        let best = execute(&find_planner(key).expect("registered"), &instance, Budget::default(), 0).best;
         let best = best.expect("a plan");
         assert_eq!((best.height(), best.in_place().len()), (Bytes::new(8), 5), "{key}");
     }
@@ -263,7 +263,7 @@ fn a_paused_buffer_lends_its_place() {
         .with_pauses([Pause { steps, window: Some(Bytes::new(0)..Bytes::new(2)) }]);
     let short = Buffer::new(Bytes::new(6), steps);
     let instance = Instance::from_buffers(vec![long, short]).expect("valid");
-    let first_fit = planner("first-fit/width").expect("registered");
+    let first_fit = find_planner("first-fit/width").expect("registered");
     assert_eq!(offsets(&first_fit, &instance), Some(vec![0, 2]));
 }
 

@@ -38,7 +38,7 @@ impl Catalog {
     /// The catalog, with the public instances of a corpus folder if given.
     #[must_use]
     pub fn new(corpus: Option<PathBuf>) -> Self {
-        let (external, notices) = external::scan(corpus.as_deref());
+        let (external, notices) = external::scan_corpus(corpus.as_deref());
         Self { corpus, external, notices, files: Vec::new(), limits: InputLimits::default() }
     }
 
@@ -46,7 +46,7 @@ impl Catalog {
     #[must_use]
     pub fn with_files(mut self, files: impl IntoIterator<Item = FileWorkload>) -> Self {
         for file in files {
-            if self.file(&file.key).is_none() {
+            if self.find_file(&file.key).is_none() {
                 self.files.push(file);
             }
         }
@@ -55,7 +55,7 @@ impl Catalog {
 
     /// The file with a key.
     #[must_use]
-    pub fn file(&self, key: &str) -> Option<&FileWorkload> {
+    pub fn find_file(&self, key: &str) -> Option<&FileWorkload> {
         self.files.iter().find(|file| file.key == key)
     }
 
@@ -102,9 +102,9 @@ impl Catalog {
     /// # Errors
     ///
     /// Like [`Catalog::load`].
-    pub fn buffers(&self, key: &str) -> Result<usize, WorkloadError> {
+    pub fn buffer_count(&self, key: &str) -> Result<usize, WorkloadError> {
         let buffers = self.origins().iter().find_map(|origin| origin.buffers(key, self.limits));
-        buffers.unwrap_or_else(|| Err(self.unknown(key)))
+        buffers.unwrap_or_else(|| Err(self.unknown_key(key)))
     }
 
     /// Reads or generates a workload. Its metadata `workload` is the key.
@@ -114,11 +114,11 @@ impl Catalog {
     /// [`WorkloadError`]; for an unknown key it contains similar ones.
     pub fn load(&self, key: &str) -> Result<Trace, WorkloadError> {
         let trace = self.origins().iter().find_map(|origin| origin.load(key, self.limits));
-        trace.unwrap_or_else(|| Err(self.unknown(key)))
+        trace.unwrap_or_else(|| Err(self.unknown_key(key)))
     }
 
     /// Why this key has no workload.
-    pub(crate) fn unknown(&self, key: &str) -> WorkloadError {
+    pub(crate) fn unknown_key(&self, key: &str) -> WorkloadError {
         if key.split('/').next() == Some(files::ROUTE) {
             let notice = "a key of this kind is that of a file in a bench; name the file itself".to_owned();
             return WorkloadError::Absent { key: key.to_owned(), notice };

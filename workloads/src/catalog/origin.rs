@@ -40,7 +40,7 @@ impl Origin for RecordedNets {
     }
 
     fn load(&self, key: &str, _limits: InputLimits) -> Option<Result<Trace, WorkloadError>> {
-        Some(recorded::recorded(key)?.trace().map_err(WorkloadError::from))
+        Some(recorded::recorded(key)?.read_trace().map_err(WorkloadError::from))
     }
 
     fn buffers(&self, key: &str, _limits: InputLimits) -> Option<Result<usize, WorkloadError>> {
@@ -58,7 +58,7 @@ impl Processes {
     }
 
     fn trace(key: &str, window: &Recorded) -> Result<Trace, WorkloadError> {
-        let process = Process::of(&window.trace()?).and_then(|process| process.trace());
+        let process = Process::from_pid(&window.read_trace()?).and_then(|process| process.trace());
         let mut trace = process.map_err(|source| WorkloadError::Process { key: key.to_owned(), source })?;
         trace.name_workload(key);
         Ok(trace)
@@ -95,7 +95,7 @@ impl Origin for Vec<External> {
 
     fn load(&self, key: &str, limits: InputLimits) -> Option<Result<Trace, WorkloadError>> {
         let entry = self.iter().find(|entry| entry.key == key)?;
-        Some(entry.trace(limits).map_err(WorkloadError::from))
+        Some(entry.read_trace(limits).map_err(WorkloadError::from))
     }
 }
 
@@ -112,7 +112,7 @@ impl Origin for Vec<FileWorkload> {
 
     fn load(&self, key: &str, limits: InputLimits) -> Option<Result<Trace, WorkloadError>> {
         let file = self.iter().find(|file| file.key == key)?;
-        Some(file.trace(limits).map_err(WorkloadError::from))
+        Some(file.read_trace(limits).map_err(WorkloadError::from))
     }
 
     fn buffers(&self, key: &str, _limits: InputLimits) -> Option<Result<usize, WorkloadError>> {
@@ -125,15 +125,15 @@ pub(super) struct Models;
 
 impl Origin for Models {
     fn keys(&self) -> Vec<String> {
-        models::selection()
+        models::listed_keys()
     }
 
     fn describe(&self, key: &str) -> Option<String> {
-        models::describe(key)
+        models::describe_key(key)
     }
 
     fn load(&self, key: &str, _limits: InputLimits) -> Option<Result<Trace, WorkloadError>> {
-        models::is_model(key).then(|| Ok(models::load(key)?))
+        models::is_model(key).then(|| Ok(models::load_trace(key)?))
     }
 }
 
@@ -148,18 +148,18 @@ impl Families {
 
 impl Origin for Families {
     fn keys(&self) -> Vec<String> {
-        synthetic::selection()
+        synthetic::listed_keys()
     }
 
     fn describe(&self, key: &str) -> Option<String> {
-        synthetic::describe(key)
+        synthetic::describe_key(key)
     }
 
     fn load(&self, key: &str, _limits: InputLimits) -> Option<Result<Trace, WorkloadError>> {
-        Self::has(key).then(|| Ok(synthetic::load(key)?))
+        Self::has(key).then(|| Ok(synthetic::load_trace(key)?))
     }
 
     fn buffers(&self, key: &str, _limits: InputLimits) -> Option<Result<usize, WorkloadError>> {
-        Self::has(key).then(|| Ok(synthetic::buffers(key)?))
+        Self::has(key).then(|| Ok(synthetic::buffer_count(key)?))
     }
 }

@@ -22,7 +22,7 @@ impl ExportError {
 }
 
 /// Text of a file for a message: escaped, and shortened to about 60 characters.
-pub(crate) fn excerpt(text: &str) -> String {
+pub(crate) fn quote_excerpt(text: &str) -> String {
     const MOST: usize = 60;
     let mut shown = String::new();
     for letter in text.chars() {
@@ -39,7 +39,7 @@ pub(crate) fn excerpt(text: &str) -> String {
 pub(crate) const LONGEST: usize = 160;
 
 /// A text of anybody as a cell of a table: one line, not too long, no letter that a terminal obeys.
-pub(crate) fn clip(text: &str) -> String {
+pub(crate) fn clip_to_cell(text: &str) -> String {
     let plain = |letter: char| if is_unprintable(letter) { ' ' } else { letter };
     let mut shown: String = text.chars().take(LONGEST).map(plain).collect();
     if text.chars().nth(LONGEST).is_some() {
@@ -52,7 +52,7 @@ pub(crate) fn clip(text: &str) -> String {
 pub(crate) fn of_json(file: &str, error: &serde_json::Error) -> FormatError {
     let text = error.to_string();
     let reason = text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason);
-    FormatError::new(file, (error.line() as u64).max(1), clip(reason))
+    FormatError::new(file, (error.line() as u64).max(1), clip_to_cell(reason))
 }
 
 #[cfg(test)]
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn texts_of_anybody_become_cells() {
-        assert_eq!(clip("a\nb\x1b[2J "), "a b [2J");
-        assert_eq!(clip(&"é".repeat(LONGEST + 1)), "é".repeat(LONGEST) + "...");
+        assert_eq!(clip_to_cell("a\nb\x1b[2J "), "a b [2J");
+        assert_eq!(clip_to_cell(&"é".repeat(LONGEST + 1)), "é".repeat(LONGEST) + "...");
     }
 }

@@ -26,20 +26,20 @@ pub(crate) struct Table<'b> {
 }
 
 /// How many bytes may still be read: what is far more than the file has is the same bytes again and again, by a trick.
-pub(crate) struct Spent {
+pub(crate) struct ReadBudget {
     left: usize,
 }
 
 /// Bytes of the smallest table, with the offset that leads to it.
 pub(crate) const TABLE: usize = 8;
 
-impl Spent {
+impl ReadBudget {
     /// Nothing is read of a file yet.
-    pub(crate) const fn of(bytes: &[u8]) -> Self {
+    pub(crate) const fn from_bytes(bytes: &[u8]) -> Self {
         Self { left: bytes.len().saturating_mul(4) }
     }
 
-    pub(crate) fn take(&mut self, bytes: usize, at: usize) -> Result<(), Broken> {
+    pub(crate) fn take_bytes(&mut self, bytes: usize, at: usize) -> Result<(), Broken> {
         let left = self.left.checked_sub(bytes);
         self.left = left.ok_or_else(|| Broken::new(at, "its tables say more than the file has bytes for"))?;
         Ok(())
@@ -55,17 +55,17 @@ pub(crate) struct Vector<'b> {
     len: usize,
 }
 
-fn array<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], Broken> {
+fn read_array<const N: usize>(bytes: &[u8], at: usize) -> Result<[u8; N], Broken> {
     let array = bytes.get(at..).and_then(|rest| rest.first_chunk::<N>());
     array.copied().ok_or_else(|| Broken::new(at.min(bytes.len()), "the file ends before a value does"))
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Result<u32, Broken> {
-    array(bytes, at).map(u32::from_le_bytes)
+    read_array(bytes, at).map(u32::from_le_bytes)
 }
 
 /// The place that an offset at a place leads to.
-fn follow(bytes: &[u8], at: usize) -> Result<usize, Broken> {
+fn follow_offset(bytes: &[u8], at: usize) -> Result<usize, Broken> {
     let far = u32_at(bytes, at)? as usize;
     let to = at.checked_add(far).filter(|&to| far > 0 && to < bytes.len());
     to.ok_or_else(|| Broken::new(at, format!("an offset of {far} leads out of the file")))
@@ -73,68 +73,70 @@ fn follow(bytes: &[u8], at: usize) -> Result<usize, Broken> {
 
 impl<'b> Table<'b> {
     /// The table that the file begins with an offset to.
-    pub(crate) fn root(bytes: &'b [u8]) -> Result<Self, Broken> {
-        Ok(Self { bytes, at: follow(bytes, 0)? })
+    pub(crate) fn root_table(bytes: &'b [u8]) -> Result<Self, Broken> {
+        Ok(Self { bytes, at: follow_offset(bytes, 0)? })
     }
 
     /// Its byte in the file.
-    pub(crate) const fn at(self) -> usize {
+    pub(crate) const fn byte_offset(self) -> usize {
         self.at
     }
 
     /// The place of a field; none of one that is left out.
-    pub(crate) fn field(self, number: u16) -> Result<Option<usize>, Broken> {
+    pub(crate) fn field_offset(self, number: u16) -> Result<Option<usize>, Broken> {
         let vtable = self.vtable()?;
-        let size = usize::from(u16::from_le_bytes(array(self.bytes, vtable)?));
+        let size = usize::from(u16::from_le_bytes(read_array(self.bytes, vtable)?));
         let slot = 4 + 2 * usize::from(number);
         if slot + 2 > size {
             return Ok(None);
         }
-        match u16::from_le_bytes(array(self.bytes, vtable + slot)?) {
+        match u16::from_le_bytes(read_array(self.bytes, vtable + slot)?) {
             0 => Ok(None),
             far => Ok(Some(self.at + usize::from(far))),
         }
     }
 
     /// The place that a field which is an offset leads to.
-    pub(crate) fn target(self, number: u16) -> Result<Option<usize>, Broken> {
-        self.field(number)?.map(|at| follow(self.bytes, at)).transpose()
+    pub(crate) fn target_offset(self, number: u16) -> Result<Option<usize>, Broken> {
+        self.field_offset(number)?.map(|at| follow_offset(self.bytes, at)).transpose()
     }
 
     /// How many fields its vtable has room for.
-    pub(crate) fn fields(self) -> Result<u16, Broken> {
-        let size = u16::from_le_bytes(array(self.bytes, self.vtable()?)?);
+    pub(crate) fn field_count(self) -> Result<u16, Broken> {
+        let size = u16::from_le_bytes(read_array(self.bytes, self.vtable()?)?);
         Ok(size.saturating_sub(4) / 2)
     }
 
     fn vtable(self) -> Result<usize, Broken> {
-        let back = i64::from(i32::from_le_bytes(array(self.bytes, self.at)?));
+        let back = i64::from(i32::from_le_bytes(read_array(self.bytes, self.at)?));
         let vtable = i64::try_from(self.at).ok().and_then(|at| at.checked_sub(back));
         let vtable = vtable.and_then(|at| usize::try_from(at).ok());
         vtable.ok_or_else(|| Broken::new(self.at, "a table without a vtable"))
     }
 
     pub(crate) fn u8(self, number: u16) -> Result<u8, Broken> {
-        self.field(number)?.map_or(Ok(0), |at| array::<1>(self.bytes, at).map(|[byte]| byte))
+        self.field_offset(number)?.map_or(Ok(0), |at| read_array::<1>(self.bytes, at).map(|[byte]| byte))
     }
 
     pub(crate) fn u32(self, number: u16) -> Result<u32, Broken> {
-        self.field(number)?.map_or(Ok(0), |at| u32_at(self.bytes, at))
+        self.field_offset(number)?.map_or(Ok(0), |at| u32_at(self.bytes, at))
     }
 
     pub(crate) fn u64(self, number: u16) -> Result<u64, Broken> {
-        self.field(number)?.map_or(Ok(0), |at| array(self.bytes, at).map(u64::from_le_bytes))
+        self.field_offset(number)?.map_or(Ok(0), |at| read_array(self.bytes, at).map(u64::from_le_bytes))
     }
 
     /// A table that a field leads to.
-    pub(crate) fn table(self, number: u16) -> Result<Option<Self>, Broken> {
-        Ok(self.target(number)?.map(|at| Self { at, ..self }))
+    pub(crate) fn read_table(self, number: u16) -> Result<Option<Self>, Broken> {
+        Ok(self.target_offset(number)?.map(|at| Self { at, ..self }))
     }
 
     /// A vector of elements of `width` bytes; an empty one if the field is left out.
-    pub(crate) fn vector(self, number: u16, width: usize) -> Result<Vector<'b>, Broken> {
-        let Some(field) = self.field(number)? else { return Ok(Vector { bytes: self.bytes, at: 0, len: 0 }) };
-        let start = follow(self.bytes, field)?;
+    pub(crate) fn read_vector(self, number: u16, width: usize) -> Result<Vector<'b>, Broken> {
+        let Some(field) = self.field_offset(number)? else {
+            return Ok(Vector { bytes: self.bytes, at: 0, len: 0 });
+        };
+        let start = follow_offset(self.bytes, field)?;
         let len = u32_at(self.bytes, start)? as usize;
         let room = (self.bytes.len() - start - 4) / width;
         if len > room {
@@ -147,8 +149,8 @@ impl<'b> Table<'b> {
     }
 
     /// A string; empty where the field is left out.
-    pub(crate) fn string(self, number: u16) -> Result<String, Broken> {
-        Ok(String::from_utf8_lossy(self.vector(number, 1)?.bytes()).into_owned())
+    pub(crate) fn read_string(self, number: u16) -> Result<String, Broken> {
+        Ok(String::from_utf8_lossy(self.read_vector(number, 1)?.bytes()).into_owned())
     }
 }
 
@@ -175,17 +177,17 @@ impl<'b> Vector<'b> {
     }
 
     /// An element that is an offset to a table.
-    pub(crate) fn table(self, number: usize) -> Result<Table<'b>, Broken> {
+    pub(crate) fn table_at(self, number: usize) -> Result<Table<'b>, Broken> {
         if number >= self.len {
             let reason = format!("there is no element {number} of {}", self.len);
             return Err(Broken::new(self.at, reason));
         }
-        Ok(Table { bytes: self.bytes, at: follow(self.bytes, self.at + 4 * number)? })
+        Ok(Table { bytes: self.bytes, at: follow_offset(self.bytes, self.at + 4 * number)? })
     }
 
     /// All of them.
     pub(crate) fn tables(self) -> impl Iterator<Item = Result<Table<'b>, Broken>> {
-        (0..self.len).map(move |number| self.table(number))
+        (0..self.len).map(move |number| self.table_at(number))
     }
 }
 
@@ -268,12 +270,12 @@ mod tests {
     #[test]
     fn fields_are_found_by_number() {
         let bytes = small();
-        let root = Table::root(&bytes).expect("a table");
-        assert_eq!(root.vector(1, 4).expect("there").ints().collect::<Vec<_>>(), [7, -1]);
-        assert_eq!(root.field(0), Ok(None));
-        assert_eq!(root.field(9), Ok(None));
+        let root = Table::root_table(&bytes).expect("a table");
+        assert_eq!(root.read_vector(1, 4).expect("there").ints().collect::<Vec<_>>(), [7, -1]);
+        assert_eq!(root.field_offset(0), Ok(None));
+        assert_eq!(root.field_offset(9), Ok(None));
         assert_eq!(root.u32(0), Ok(0));
-        assert_eq!(root.string(2).as_deref(), Ok(""));
+        assert_eq!(root.read_string(2).as_deref(), Ok(""));
     }
 
     #[test]
@@ -281,22 +283,22 @@ mod tests {
         let whole = small();
         for cut in 0..whole.len() {
             let bytes = &whole[..cut];
-            let read = Table::root(bytes).and_then(|root| root.vector(1, 4));
+            let read = Table::root_table(bytes).and_then(|root| root.read_vector(1, 4));
             assert!(read.is_err_and(|broken| broken.at <= cut as u64), "cut at {cut}");
         }
         for at in 0..whole.len() {
             for byte in [0, 0x7F, 0xFF] {
                 let mut bytes = whole.clone();
                 bytes[at] = byte;
-                let Ok(root) = Table::root(&bytes) else { continue };
-                let _ = root.vector(1, 4).map(|vector| vector.ints().count());
-                let _ = root.vector(1, 4).map(|vector| vector.tables().count());
+                let Ok(root) = Table::root_table(&bytes) else { continue };
+                let _ = root.read_vector(1, 4).map(|vector| vector.ints().count());
+                let _ = root.read_vector(1, 4).map(|vector| vector.tables().count());
             }
         }
         let mut long = whole;
         long[20] = 3;
-        let root = Table::root(&long).expect("a table");
-        let broken = root.vector(1, 4).err().expect("too long");
+        let root = Table::root_table(&long).expect("a table");
+        let broken = root.read_vector(1, 4).err().expect("too long");
         assert_eq!(broken, Broken::new(20, "a vector of 3 elements, but there is room for 2"));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use planlab_graph::{Graph, liveness, read_jsonl};
+use planlab_graph::{Graph, placement_problem, read_jsonl};
 
 use super::csv::table;
 use super::csv::write::write_trace;
@@ -15,7 +15,7 @@ use super::{FormatError, InputLimits, ReadOptions, Trace};
 ///
 /// The first error, with its line.
 pub fn read_graph_from(file: &str, input: impl Read, limits: InputLimits) -> Result<Graph, FormatError> {
-    read_jsonl(file, &Unpacked::new(file, input)?.document(file, limits)?)
+    read_jsonl(file, &Unpacked::new(file, input)?.read_document(file, limits)?)
 }
 
 /// The live ranges of a graph's operations in the file's order.
@@ -24,8 +24,8 @@ pub(crate) fn read_lowered(
     input: Unpacked<'_>,
     options: &ReadOptions,
 ) -> Result<Trace, FormatError> {
-    let graph = read_jsonl(file, &input.document(file, options.limits)?)?;
-    let lowered = liveness(&graph, &graph.order());
+    let graph = read_jsonl(file, &input.read_document(file, options.limits)?)?;
+    let lowered = placement_problem(&graph, &graph.operation_order());
     let (instance, labels) = lowered.map_err(|error| FormatError::new(file, 1, error.to_string()))?;
     let trace = Trace::new(instance, labels);
     if options.alignment.is_some() || options.without_in_place {

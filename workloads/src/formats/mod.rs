@@ -43,6 +43,6 @@ pub use input::unpacked::{read_bytes, read_document};
 pub use names::is_file_name;
 pub use planlab_files::FormatError;
 pub use read::{check_input, read_trace, read_trace_from};
-pub use save::{compress, save, write};
+pub use save::{compress_zstd, save_file, write_file};
 pub use trace::Trace;
 pub use trace::options::{Dialect, ReadOptions};

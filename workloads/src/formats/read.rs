@@ -2,12 +2,12 @@
 
 use std::io::{self, Read};
 
-use super::error::excerpt;
+use super::error::quote_excerpt;
 use super::input::lines::Lines;
 use super::input::unpacked::Unpacked;
 use super::{FormatError, InputLimits, ReadOptions, Trace, import, own};
 
-/// Reads a trace, a graph as the trace that it lowers to, or a file of another tool (see [`import`](crate::formats::import)) that
+/// Reads a trace, a graph as the trace that it lowers to, or a file of another tool (see [`import`]) that
 /// holds one trace, or whose trace the options name. `file` is what errors call it.
 ///
 /// # Errors
@@ -24,14 +24,14 @@ pub fn read_trace(file: &str, bytes: &[u8], options: &ReadOptions) -> Result<Tra
 /// As [`read_trace`].
 pub fn read_trace_from(file: &str, input: impl Read, options: &ReadOptions) -> Result<Trace, FormatError> {
     let mut input = Unpacked::new(file, input)?;
-    if let Some(reader) = import::recognise(file, input.start()) {
+    if let Some(reader) = import::recognise(file, input.peek_start()) {
         return import::read_one(reader, file, input, options);
     }
     if let Some(part) = &options.part {
         return Err(FormatError::new(
             file,
             1,
-            format!("it holds one trace, and no part `{}`", excerpt(part)),
+            format!("it holds one trace, and no part `{}`", quote_excerpt(part)),
         ));
     }
     own::read_own(file, input, options)
@@ -44,11 +44,11 @@ pub fn read_trace_from(file: &str, input: impl Read, options: &ReadOptions) -> R
 /// The first thing that is wrong, with its line: a limit, the encoding, the compression.
 pub fn check_input(file: &str, input: impl Read, limits: InputLimits) -> Result<(), FormatError> {
     let mut unpacked = Unpacked::new(file, input)?;
-    if import::recognise(file, unpacked.start()).is_some() {
-        let read = io::copy(&mut unpacked.limited(limits.unpacked()), &mut io::sink());
+    if import::recognise(file, unpacked.peek_start()).is_some() {
+        let read = io::copy(&mut unpacked.into_limited(limits.unpacked_bytes()), &mut io::sink());
         return read.map(drop).map_err(|error| FormatError::new(file, 1, error.to_string()));
     }
-    let mut lines = Lines::of(file, unpacked, limits);
+    let mut lines = Lines::from_input(file, unpacked, limits);
     while lines.next_line()?.is_some() {}
     Ok(())
 }

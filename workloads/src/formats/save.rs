@@ -18,30 +18,30 @@ const LEVEL: i32 = 9;
 /// # Errors
 ///
 /// [`SaveError`] with the path; its source is the system's error.
-pub fn save(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
-    write(NewFile::create(path)?, bytes)
+pub fn save_file(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
+    write_file(NewFile::create(path)?, bytes)
 }
 
 /// Writes a file whose path was checked earlier.
 ///
 /// # Errors
 ///
-/// Like [`save`].
-pub fn write(file: NewFile, bytes: &[u8]) -> Result<(), SaveError> {
-    let packed = packed(file.path(), bytes).map_err(|error| SaveError::new(file.path(), error))?;
-    file.write(&packed)
+/// Like [`save_file`].
+pub fn write_file(file: NewFile, bytes: &[u8]) -> Result<(), SaveError> {
+    let packed = pack_for(file.path(), bytes).map_err(|error| SaveError::new(file.path(), error))?;
+    file.write_all(&packed)
 }
 
-fn packed<'b>(path: &Path, bytes: &'b [u8]) -> io::Result<Cow<'b, [u8]>> {
-    Ok(match Packing::promised(&path.to_string_lossy()) {
-        Some(Packing::Zstd) => compress(bytes, LEVEL)?.into(),
-        Some(Packing::Gzip) => gzip(bytes)?.into(),
+fn pack_for<'b>(path: &Path, bytes: &'b [u8]) -> io::Result<Cow<'b, [u8]>> {
+    Ok(match Packing::promised_by_name(&path.to_string_lossy()) {
+        Some(Packing::Zstd) => compress_zstd(bytes, LEVEL)?.into(),
+        Some(Packing::Gzip) => compress_gzip(bytes)?.into(),
         None => bytes.into(),
     })
 }
 
 /// Compresses with gzip, without a name or a time: equal contents are equal files.
-fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
+fn compress_gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(bytes)?;
     encoder.finish()
@@ -52,7 +52,7 @@ fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
 /// # Errors
 ///
 /// The error of the compressor.
-pub fn compress(bytes: &[u8], level: i32) -> io::Result<Vec<u8>> {
+pub fn compress_zstd(bytes: &[u8], level: i32) -> io::Result<Vec<u8>> {
     let mut encoder = zstd::Encoder::new(Vec::new(), level)?;
     encoder.include_checksum(true)?;
     encoder.set_pledged_src_size(Some(bytes.len() as u64))?;
@@ -72,8 +72,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a temporary folder");
         for name in ["plain.csv", "small.csv.zst", "small.csv.gz"] {
             let path = folder.path().join(name);
-            save(&path, b"first").expect("writable");
-            save(&path, b"id,lower,upper,size\na,0,1,2\n").expect("replaced");
+            save_file(&path, b"first").expect("writable");
+            save_file(&path, b"id,lower,upper,size\na,0,1,2\n").expect("replaced");
             let bytes = fs::read(&path).expect("there");
             assert_eq!(bytes.starts_with(b"id,"), name == "plain.csv");
             assert_eq!(read_trace(name, &bytes, &ReadOptions::default()).expect("valid").instance.len(), 1);
@@ -89,11 +89,11 @@ mod tests {
             [("p.csv.zst", [0x28, 0xB5, 0x2F]), ("g.jsonl.gz", [0x1F, 0x8B, 8]), (".gz", [0x1F, 0x8B, 8])]
         {
             let path = folder.path().join(name);
-            save(&path, &rows).expect("writable");
+            save_file(&path, &rows).expect("writable");
             let bytes = fs::read(&path).expect("there");
             assert!(bytes.starts_with(&mark) && bytes.len() < rows.len() / 10, "{name}");
             assert_eq!(read_bytes(name, &*bytes, InputLimits::default()).expect("whole"), rows);
-            save(&path, &rows).expect("replaced");
+            save_file(&path, &rows).expect("replaced");
             assert_eq!(fs::read(&path).expect("there"), bytes, "{name}");
         }
     }

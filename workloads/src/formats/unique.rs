@@ -17,7 +17,7 @@ impl UniqueNames {
 
     /// The name, or the first of `name#2`, `name#3`, ... that is free. Numbers are tried once for each name, so that all
     /// names together cost no more than their bytes.
-    pub(crate) fn unique(&mut self, name: &str) -> String {
+    pub(crate) fn make_unique(&mut self, name: &str) -> String {
         let Some(&(mut number)) = self.last.get(name) else {
             self.last.insert(name.to_owned(), 1);
             return name.to_owned();
@@ -44,7 +44,7 @@ mod tests {
     #[test]
     fn a_name_that_comes_again_gets_a_free_number() {
         let mut names = UniqueNames::new("#");
-        let given = ["a", "a#2", "a", "a#2", "b", "a"].map(|name| names.unique(name));
+        let given = ["a", "a#2", "a", "a#2", "b", "a"].map(|name| names.make_unique(name));
         assert_eq!(given, ["a", "a#2", "a#3", "a#2#2", "b", "a#4"]);
     }
 
@@ -54,8 +54,8 @@ mod tests {
         const COUNT: usize = 200_000;
         let mut names = UniqueNames::new("#");
         let taken = (2..=COUNT).map(|number| format!("x#{number}"));
-        taken.for_each(|name| assert_eq!(names.unique(&name), name));
-        let last = (0..COUNT).map(|_| names.unique("x")).last();
+        taken.for_each(|name| assert_eq!(names.make_unique(&name), name));
+        let last = (0..COUNT).map(|_| names.make_unique("x")).last();
         assert_eq!(last, Some(format!("x#{}", 2 * COUNT - 1)));
     }
 }

@@ -83,7 +83,7 @@ struct Array {
 }
 
 impl Array {
-    fn view(&self, shape: Shape, is_contiguous: bool) -> Self {
+    fn view_as(&self, shape: Shape, is_contiguous: bool) -> Self {
         Self { shape, is_contiguous, ..self.clone() }
     }
 }
@@ -150,13 +150,13 @@ pub enum ChainerError {
 }
 
 /// Checks that there is a rule for every call.
-fn check(program: &Program, settings: Settings) -> Result<(), ChainerError> {
+fn check_program(program: &Program, settings: Settings) -> Result<(), ChainerError> {
     for (call, made) in (1..).zip(program.calls()) {
         let function = made.function.name();
         let no_rule = |detail| ChainerError::NoRule { call, function, detail };
-        lacking(program, made).map_or(Ok(()), |detail| Err(no_rule(detail)))?;
-        let bytes = FLOAT * elements(program.shape(made.output));
-        let workspace = settings.workspace.bytes(bytes).and_then(|bytes| bytes.checked_add(UNIT));
+        lacking_rule(program, made).map_or(Ok(()), |detail| Err(no_rule(detail)))?;
+        let bytes = FLOAT * elements(program.shape_of(made.output));
+        let workspace = settings.workspace.bytes_for(bytes).and_then(|bytes| bytes.checked_add(UNIT));
         workspace.ok_or(ChainerError::Workspace { call })?;
     }
     match program.inputs[..] {
@@ -166,8 +166,8 @@ fn check(program: &Program, settings: Settings) -> Result<(), ChainerError> {
 }
 
 /// The variant of a call that has no rule; empty if the function has none at all, `None` if there is a rule.
-fn lacking(program: &Program, call: &Call) -> Option<&'static str> {
-    let extents = program.shape(call.inputs[0]).len();
+fn lacking_rule(program: &Program, call: &Call) -> Option<&'static str> {
+    let extents = program.shape_of(call.inputs[0]).len();
     let of_window = |window: &Window| match window.dilation {
         _ if extents != 4 => Some(" in other than two dimensions"),
         [_, 1, 1] => None,
@@ -204,12 +204,12 @@ fn lacking(program: &Program, call: &Call) -> Option<&'static str> {
 /// # Errors
 ///
 /// [`ChainerError`] for a function that has no rule, and for sizes that do not fit 64 bits.
-pub fn propagation(program: &Program, settings: Settings) -> Result<Trace, ChainerError> {
-    check(program, settings)?;
+pub fn play_propagation(program: &Program, settings: Settings) -> Result<Trace, ChainerError> {
+    check_program(program, settings)?;
     let player = Player::new(program, settings);
-    let kept = player.play();
+    let kept = player.play_program();
     // Blocks that outlive the propagation are not freed yet, and so are left out.
-    let trace = player.log.borrow().tape.trace();
+    let trace = player.log.borrow().tape.build_trace();
     drop(kept);
     Ok(trace?)
 }
@@ -232,7 +232,7 @@ impl<'p> Player<'p> {
     fn new(program: &'p Program, settings: Settings) -> Self {
         let leaf = |shape: &Shape| {
             let data = Array { shape: shape.clone(), item: FLOAT, _memory: None, is_contiguous: true };
-            Rc::new(Node { data: RefCell::new(Some(data)), ..Node::leaf(shape, true) })
+            Rc::new(Node { data: RefCell::new(Some(data)), ..Node::new_leaf(shape, true) })
         };
         let parameters = program.parameters.iter().map(leaf).collect();
         Self { program, settings, log: Rc::default(), parameters }
@@ -242,7 +242,7 @@ impl<'p> Player<'p> {
         self.program.mode == Mode::Train
     }
 
-    fn array(&self, shape: &[u64], item: u64) -> Array {
+    fn new_array(&self, shape: &[u64], item: u64) -> Array {
         let mut log = self.log.borrow_mut();
         let Log { tape, op } = &mut *log;
         let block = tape.alloc(elements(shape) * item, op);
@@ -251,32 +251,32 @@ impl<'p> Player<'p> {
         Array { shape: shape.to_vec(), item, _memory: Some(Rc::new(memory)), is_contiguous: true }
     }
 
-    fn floats(&self, shape: &[u64]) -> Array {
-        self.array(shape, FLOAT)
+    fn new_floats(&self, shape: &[u64]) -> Array {
+        self.new_array(shape, FLOAT)
     }
 
     /// The workspace of a convolution with this output map.
-    fn workspace(&self, output_map: &[u64]) -> Option<Array> {
-        let bytes = self.settings.workspace.bytes(FLOAT * elements(output_map))?;
-        (bytes > 0).then(|| self.array(&[bytes], 1))
+    fn new_workspace(&self, output_map: &[u64]) -> Option<Array> {
+        let bytes = self.settings.workspace.bytes_for(FLOAT * elements(output_map))?;
+        (bytes > 0).then(|| self.new_array(&[bytes], 1))
     }
 
     /// A copy of an array that is not contiguous.
-    fn contiguous(&self, array: &Array) -> Option<Array> {
-        (!array.is_contiguous).then(|| self.array(&array.shape, array.item))
+    fn copy_contiguous(&self, array: &Array) -> Option<Array> {
+        (!array.is_contiguous).then(|| self.new_array(&array.shape, array.item))
     }
 
-    fn enter(&self, op: &str) {
+    fn enter_operation(&self, op: &str) {
         op.clone_into(&mut self.log.borrow_mut().op);
     }
 
     /// Runs one propagation; returns what outlives it.
-    fn play(&self) -> Kept {
-        self.enter("input");
+    fn play_program(&self) -> Kept {
+        self.enter_operation("input");
         let input = |index: usize| {
             let item = if index == 0 { FLOAT } else { LABEL };
-            let data = self.array(&self.program.shapes[index], item);
-            Variable { node: Rc::new(Node::leaf(&data.shape, false)), data }
+            let data = self.new_array(&self.program.shapes[index], item);
+            Variable { node: Rc::new(Node::new_leaf(&data.shape, false)), data }
         };
         let mut values: BTreeMap<ValueId, Variable> =
             self.program.inputs.iter().map(|&value| (value, input(value.0))).collect();
@@ -284,7 +284,7 @@ impl<'p> Player<'p> {
         for (index, event) in self.program.events.iter().enumerate() {
             match event {
                 Event::Call(call) => {
-                    let output = self.call(index, call, &values);
+                    let output = self.play_call(index, call, &values);
                     values.insert(call.output, output);
                 }
                 Event::Drop(value) => drop(values.remove(value)),
@@ -296,24 +296,24 @@ impl<'p> Player<'p> {
         if !self.is_training() {
             return Kept::default();
         }
-        let gradients = values.remove(&self.program.result).map(|loss| self.backward(loss));
+        let gradients = values.remove(&self.program.result).map(|loss| self.play_backward(loss));
         drop(values);
-        self.enter("report");
+        self.enter_operation("report");
         for _ in &reported {
-            drop(self.floats(&[]));
+            drop(self.new_floats(&[]));
         }
         Kept { _reported: reported, _gradients: gradients.unwrap_or_default() }
     }
 
-    fn call(&self, index: usize, call: &Call, values: &BTreeMap<ValueId, Variable>) -> Variable {
+    fn play_call(&self, index: usize, call: &Call, values: &BTreeMap<ValueId, Variable>) -> Variable {
         let of_values = call.inputs.iter().filter_map(|value| values.get(value));
         let mut nodes: Vec<Rc<Node>> = of_values.clone().map(|value| Rc::clone(&value.node)).collect();
         let arrays: Vec<Array> = of_values.map(|value| value.data.clone()).collect();
         nodes.extend(call.parameters.iter().map(|&parameter| Rc::clone(&self.parameters[parameter])));
-        self.enter(call.function.name());
-        let (data, mut kept) = self.forward(call, &arrays);
+        self.enter_operation(call.function.name());
+        let (data, mut kept) = self.play_forward(call, &arrays);
         let needs_gradient = nodes.iter().any(|node| node.needs_gradient);
-        let node = Rc::new(Node::leaf(&data.shape, needs_gradient));
+        let node = Rc::new(Node::new_leaf(&data.shape, needs_gradient));
         if self.is_training() {
             let rank = nodes.iter().map(|node| node.rank.get()).max().unwrap_or(0);
             if retains_input(&call.function) {
@@ -334,75 +334,79 @@ impl<'p> Player<'p> {
     }
 
     /// The output, and the attributes that the function keeps.
-    fn forward(&self, call: &Call, inputs: &[Array]) -> (Array, Vec<Array>) {
+    fn play_forward(&self, call: &Call, inputs: &[Array]) -> (Array, Vec<Array>) {
         let x = &inputs[0];
-        let out = self.program.shape(call.output);
+        let out = self.program.shape_of(call.output);
         let mut kept = Vec::new();
         let output = match &call.function {
             Function::Convolution(_) => {
-                let y = self.floats(out);
-                let _temporaries = (self.contiguous(x), self.workspace(out));
+                let y = self.new_floats(out);
+                let _temporaries = (self.copy_contiguous(x), self.new_workspace(out));
                 y
             }
             Function::MaxPooling(_) | Function::AveragePooling(_) => {
-                let _copy = self.contiguous(x);
-                self.floats(out)
+                let _copy = self.copy_contiguous(x);
+                self.new_floats(out)
             }
             Function::LocalResponseNorm => {
-                let y = self.floats(out);
-                kept.extend([self.floats(out), y.clone()]);
+                let y = self.new_floats(out);
+                kept.extend([self.new_floats(out), y.clone()]);
                 y
             }
             Function::Dropout => {
-                let _random = self.floats(out);
-                kept.push(self.floats(out));
-                self.floats(out)
+                let _random = self.new_floats(out);
+                kept.push(self.new_floats(out));
+                self.new_floats(out)
             }
             Function::BatchNorm if self.is_training() => {
-                let y = self.floats(out);
+                let y = self.new_floats(out);
                 let channels = [out[1]];
-                kept.extend([self.floats(&channels), self.floats(&channels)]);
+                kept.extend([self.new_floats(&channels), self.new_floats(&channels)]);
                 y
             }
             Function::Concat => {
-                let y = self.floats(out);
+                let y = self.new_floats(out);
                 let (count, extents) = (inputs.len() as u64, out.len() as u64);
                 // CuPy ships pointers, offsets and strides of more than three arrays as arrays.
                 let _tables = (count > 3).then(|| {
-                    [self.array(&[count], 8), self.array(&[count], 4), self.array(&[count * extents], 4)]
+                    [
+                        self.new_array(&[count], 8),
+                        self.new_array(&[count], 4),
+                        self.new_array(&[count * extents], 4),
+                    ]
                 });
                 y
             }
-            Function::Reshape => x.view(out.clone(), x.is_contiguous),
+            Function::Reshape => x.view_as(out.clone(), x.is_contiguous),
             Function::SoftmaxCrossEntropy => return self.cross_entropy(x, &inputs[1]),
             Function::Accuracy => {
                 let labels = &inputs[1].shape;
-                let _temporaries = (self.array(labels, 8), self.array(labels, 1));
-                self.floats(&[])
+                let _temporaries = (self.new_array(labels, 8), self.new_array(labels, 1));
+                self.new_floats(&[])
             }
             // `check` has refused all functions without a rule.
-            _ => self.floats(out),
+            _ => self.new_floats(out),
         };
         (output, kept)
     }
 
     fn cross_entropy(&self, x: &Array, labels: &Array) -> (Array, Vec<Array>) {
-        let _log_y = self.floats(&x.shape);
-        let y = self.floats(&x.shape);
-        let equal = self.array(&labels.shape, 1);
-        let count = self.array(&[], 8);
+        let _log_y = self.new_floats(&x.shape);
+        let y = self.new_floats(&x.shape);
+        let equal = self.new_array(&labels.shape, 1);
+        let count = self.new_array(&[], 8);
         drop(equal);
-        let _most = self.array(&[], 8);
+        let _most = self.new_array(&[], 8);
         drop(count);
-        let coefficient = self.floats(&[]);
-        (self.floats(&[]), vec![y, coefficient])
+        let coefficient = self.new_floats(&[]);
+        (self.new_floats(&[]), vec![y, coefficient])
     }
 
     /// The backward pass; returns the gradients of the parameters.
     #[expect(clippy::needless_pass_by_value, reason = "the graph is dropped with the loss at the end")]
-    fn backward(&self, loss: Variable) -> Vec<Option<Array>> {
-        self.enter("backward");
-        let seed = self.floats(&loss.data.shape);
+    fn play_backward(&self, loss: Variable) -> Vec<Option<Array>> {
+        self.enter_operation("backward");
+        let seed = self.new_floats(&loss.data.shape);
         *loss.node.gradient.borrow_mut() = Some(seed);
         let mut queue = Queue::default();
         queue.push(loss.node.creator.borrow().clone());
@@ -415,7 +419,7 @@ impl<'p> Player<'p> {
             let known = targets.iter().map(|node| node.gradient.borrow().clone()).collect();
             drop(std::mem::replace(&mut held, (incoming, known)));
             let (Some(gradient), known) = (&held.0, &held.1) else { continue };
-            let gradients = self.accumulate(&called, gradient, known);
+            let gradients = self.accumulate_gradients(&called, gradient, known);
             for node in outputs.iter().filter(|node| !Rc::ptr_eq(node, &loss.node)) {
                 *node.gradient.borrow_mut() = None;
             }
@@ -430,20 +434,25 @@ impl<'p> Player<'p> {
     }
 
     /// The gradients of the inputs that need one, added to those that exist already.
-    fn accumulate(&self, called: &Called, gy: &Array, known: &[Option<Array>]) -> Vec<Option<Array>> {
-        let made = self.gradients(called, gy);
-        self.enter("add");
+    fn accumulate_gradients(
+        &self,
+        called: &Called,
+        gy: &Array,
+        known: &[Option<Array>],
+    ) -> Vec<Option<Array>> {
+        let made = self.input_gradients(called, gy);
+        self.enter_operation("add");
         let sum = |(made, known): (&Option<Array>, &Option<Array>)| match (made, known) {
-            (Some(made), Some(_)) => Some(self.floats(&made.shape)),
+            (Some(made), Some(_)) => Some(self.new_floats(&made.shape)),
             (made, known) => made.clone().or_else(|| known.clone()),
         };
         made.iter().zip(known).map(sum).collect()
     }
 
     /// The gradients of the inputs that need one.
-    fn gradients(&self, called: &Called, gy: &Array) -> Vec<Option<Array>> {
+    fn input_gradients(&self, called: &Called, gy: &Array) -> Vec<Option<Array>> {
         let Event::Call(call) = &self.program.events[called.call] else { return Vec::new() };
-        self.enter(call.function.name());
+        self.enter_operation(call.function.name());
         let needs = |input: usize| called.inputs[input].needs_gradient;
         let of = |input: usize| called.inputs[input].shape.as_slice();
         match &call.function {
@@ -456,34 +465,34 @@ impl<'p> Player<'p> {
                 let arrays: Vec<&Array> = x.iter().chain([gy]).collect();
                 made.push(Some(self.convolution_gradient(of(1), &arrays, gy)));
                 if called.inputs.len() > 2 {
-                    made.push(Some(self.floats(of(2))));
+                    made.push(Some(self.new_floats(of(2))));
                 }
                 made
             }
             Function::Linear => {
                 let all = (0..called.inputs.len()).filter(|&input| needs(input));
-                all.map(|input| Some(self.floats(of(input)))).collect()
+                all.map(|input| Some(self.new_floats(of(input)))).collect()
             }
             Function::BatchNorm => {
-                let _copy = self.contiguous(gy);
-                (0..called.inputs.len()).map(|input| Some(self.floats(of(input)))).collect()
+                let _copy = self.copy_contiguous(gy);
+                (0..called.inputs.len()).map(|input| Some(self.new_floats(of(input)))).collect()
             }
             Function::LocalResponseNorm => {
-                let _summand = self.floats(of(0));
-                vec![Some(self.floats(of(0)))]
+                let _summand = self.new_floats(of(0));
+                vec![Some(self.new_floats(of(0)))]
             }
             Function::MaxPooling(_) | Function::AveragePooling(_) => {
-                let _copy = self.contiguous(gy);
-                vec![Some(self.floats(of(0)))]
+                let _copy = self.copy_contiguous(gy);
+                vec![Some(self.new_floats(of(0)))]
             }
-            Function::Relu | Function::Dropout | Function::Scale => vec![Some(self.floats(of(0)))],
+            Function::Relu | Function::Dropout | Function::Scale => vec![Some(self.new_floats(of(0)))],
             Function::SoftmaxCrossEntropy => {
-                let _coefficient = self.floats(&[]);
-                vec![Some(self.floats(of(0)))]
+                let _coefficient = self.new_floats(&[]);
+                vec![Some(self.new_floats(of(0)))]
             }
-            Function::Reshape => vec![Some(gy.view(of(0).to_vec(), gy.is_contiguous))],
+            Function::Reshape => vec![Some(gy.view_as(of(0).to_vec(), gy.is_contiguous))],
             Function::Concat => {
-                let part = |node: &Rc<Node>| Some(gy.view(node.shape.clone(), node.shape[0] == 1));
+                let part = |node: &Rc<Node>| Some(gy.view_as(node.shape.clone(), node.shape[0] == 1));
                 called.inputs.iter().map(part).collect()
             }
             Function::Add => vec![Some(gy.clone()); 2],
@@ -493,20 +502,20 @@ impl<'p> Player<'p> {
 
     /// A gradient computed by cuDNN, which needs contiguous arrays.
     fn convolution_gradient(&self, shape: &[u64], arrays: &[&Array], gy: &Array) -> Array {
-        let copy = |array: &&Array| self.contiguous(array);
+        let copy = |array: &&Array| self.copy_contiguous(array);
         // The copy of gy is requested before the gradient of the input, those of x and gy after that of the weights.
         let before: Vec<Option<Array>> =
             if arrays.len() == 1 { arrays.iter().map(copy).collect() } else { Vec::new() };
-        let gradient = self.floats(shape);
+        let gradient = self.new_floats(shape);
         let _copies: Vec<Option<Array>> =
             if before.is_empty() { arrays.iter().map(copy).collect() } else { before };
-        let _workspace = self.workspace(&gy.shape);
+        let _workspace = self.new_workspace(&gy.shape);
         gradient
     }
 }
 
 impl Node {
-    fn leaf(shape: &[u64], needs_gradient: bool) -> Self {
+    fn new_leaf(shape: &[u64], needs_gradient: bool) -> Self {
         Self {
             shape: shape.to_vec(),
             needs_gradient,
@@ -582,7 +591,7 @@ mod tests {
             for propagation in ["infer/b1", "train/b32", "train/b64", "train/b128"] {
                 let key = format!("{net}/{propagation}");
                 let recorded = Catalog::new(None).load(&format!("chainer/{key}")).expect("recorded");
-                let made = crate::models::load(&format!("model/{key}/chainer")).expect("it has rules");
+                let made = crate::models::load_trace(&format!("model/{key}/chainer")).expect("it has rules");
                 let (ours, theirs) = (requests(&made), requests(&recorded));
                 let differs = ours.iter().zip(&theirs).position(|(a, b)| a != b);
                 assert_eq!(

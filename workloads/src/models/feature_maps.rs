@@ -37,7 +37,7 @@ use super::rules::{self, Backward, FLOAT, Source};
 /// # Errors
 ///
 /// [`NetError`] if the program has no calls, or a map without bytes.
-pub(super) fn lower(name: &str, batch: u64, program: &Program) -> Result<TrainingNet, NetError> {
+pub(super) fn lower_program(name: &str, batch: u64, program: &Program) -> Result<TrainingNet, NetError> {
     let mut lowering = Lowering {
         program,
         map_of: vec![None; program.shapes.len()],
@@ -46,7 +46,7 @@ pub(super) fn lower(name: &str, batch: u64, program: &Program) -> Result<Trainin
         kernels: Vec::new(),
     };
     for call in program.calls() {
-        lowering.call(call);
+        lowering.lower_call(call);
     }
     let parameters = program.parameter_count().unwrap_or(u64::MAX);
     let Lowering { maps, functions, kernels, .. } = lowering;
@@ -63,35 +63,35 @@ struct Lowering<'p> {
 }
 
 impl Lowering<'_> {
-    fn call(&mut self, call: &Call) {
+    fn lower_call(&mut self, call: &Call) {
         match &call.function {
             Function::Accuracy => {}
             // The output shares the place of the input.
             Function::Reshape | Function::Dropout => {
-                self.map_of[call.output.0] = Some(self.input(call.inputs[0]));
+                self.map_of[call.output.0] = Some(self.input_map(call.inputs[0]));
             }
-            Function::Lstm { .. } => self.lstm(call),
+            Function::Lstm { .. } => self.lower_lstm(call),
             _ => {
-                let inputs = self.inputs(call);
+                let inputs = self.input_maps(call);
                 let name = self.name_of(call);
-                let output = self.output(call, &name);
-                let needs = needs(call, &inputs, output);
-                self.push(call, name, inputs, output, needs);
+                let output = self.output_map(call, &name);
+                let needs = backward_needs(call, &inputs, output);
+                self.push_function(call, name, inputs, output, needs);
             }
         }
     }
 
     /// Adds an LSTM. The gates take all the products; their gradient has the same size.
-    fn lstm(&mut self, call: &Call) {
-        let inputs = self.inputs(call);
+    fn lower_lstm(&mut self, call: &Call) {
+        let inputs = self.input_maps(call);
         let name = self.name_of(call);
-        let shape = self.program.shape(call.output);
-        let saved = rules::saved_bytes(&call.function, self.program.shape(call.inputs[0]), shape);
-        let gates = self.map(format!("{name}.gates"), saved);
-        self.push(call, format!("{name}.gates"), inputs.clone(), gates, inputs);
-        let output = self.output(call, &name);
-        let bytes = self.bytes(&[gates, output]);
-        let pass = |bytes: u64| Work { flops: 0.0, bytes: real(bytes), launches: 1 };
+        let shape = self.program.shape_of(call.output);
+        let saved = rules::saved_bytes(&call.function, self.program.shape_of(call.inputs[0]), shape);
+        let gates = self.add_map(format!("{name}.gates"), saved);
+        self.push_function(call, format!("{name}.gates"), inputs.clone(), gates, inputs);
+        let output = self.output_map(call, &name);
+        let bytes = self.bytes_of(&[gates, output]);
+        let pass = |bytes: u64| Work { flops: 0.0, bytes: as_real(bytes), launches: 1 };
         self.functions.push(planlab_graph::Function {
             name,
             kind: FunctionKind::Other,
@@ -103,20 +103,27 @@ impl Lowering<'_> {
         });
     }
 
-    fn push(&mut self, call: &Call, name: String, inputs: Vec<MapId>, output: MapId, needs: Vec<MapId>) {
-        let kind = self.kind(call, &inputs, output);
-        let (forward, backward) = self.work(call, (&inputs, output, &needs), kind);
+    fn push_function(
+        &mut self,
+        call: &Call,
+        name: String,
+        inputs: Vec<MapId>,
+        output: MapId,
+        needs: Vec<MapId>,
+    ) {
+        let kind = self.function_kind(call, &inputs, output);
+        let (forward, backward) = self.work_of(call, (&inputs, output, &needs), kind);
         if let Function::Convolution(convolution) = &call.function {
-            let kernel = self.kernel(call, convolution);
+            let kernel = self.kernel_of(call, convolution);
             self.kernels.push((FunctionId::from_index(self.functions.len()), kernel));
         }
         self.functions.push(planlab_graph::Function { name, kind, inputs, output, needs, forward, backward });
     }
 
     /// A transposed convolution moves its window over its output.
-    fn kernel(&self, call: &Call, convolution: &Convolution) -> Kernel {
+    fn kernel_of(&self, call: &Call, convolution: &Convolution) -> Kernel {
         let moved = if convolution.is_transposed { call.inputs[0] } else { call.output };
-        let extents = &self.program.shape(moved)[2..];
+        let extents = &self.program.shape_of(moved)[2..];
         // A window has three axes; those of the value are the last ones.
         let first = convolution.window.kernel.len() - extents.len();
         Kernel {
@@ -131,12 +138,12 @@ impl Lowering<'_> {
     }
 
     /// The maps that a function reads, each once; labels are not maps.
-    fn inputs(&mut self, call: &Call) -> Vec<MapId> {
+    fn input_maps(&mut self, call: &Call) -> Vec<MapId> {
         let is_loss = matches!(call.function, Function::SoftmaxCrossEntropy | Function::BinaryCrossEntropy);
         let read = if is_loss { &call.inputs[..1] } else { &call.inputs[..] };
         let mut maps: Vec<MapId> = Vec::new();
         for &value in read {
-            let map = self.input(value);
+            let map = self.input_map(value);
             if !maps.contains(&map) {
                 maps.push(map);
             }
@@ -145,35 +152,35 @@ impl Lowering<'_> {
     }
 
     /// The map of a value; an input of the net gets one when it is first read.
-    fn input(&mut self, value: ValueId) -> MapId {
+    fn input_map(&mut self, value: ValueId) -> MapId {
         match self.map_of[value.0] {
             Some(map) => map,
             None => {
-                let bytes = FLOAT * elements(self.program.shape(value));
-                let map = self.map(format!("input{}", value.0), bytes);
+                let bytes = FLOAT * elements(self.program.shape_of(value));
+                let map = self.add_map(format!("input{}", value.0), bytes);
                 self.map_of[value.0] = Some(map);
                 map
             }
         }
     }
 
-    fn output(&mut self, call: &Call, name: &str) -> MapId {
-        let bytes = FLOAT * elements(self.program.shape(call.output));
-        let map = self.map(name.to_owned(), bytes);
+    fn output_map(&mut self, call: &Call, name: &str) -> MapId {
+        let bytes = FLOAT * elements(self.program.shape_of(call.output));
+        let map = self.add_map(name.to_owned(), bytes);
         self.map_of[call.output.0] = Some(map);
         map
     }
 
-    fn map(&mut self, name: String, bytes: u64) -> MapId {
+    fn add_map(&mut self, name: String, bytes: u64) -> MapId {
         self.maps.push(FeatureMap { name, bytes: Bytes::new(bytes) });
         MapId::from_index(self.maps.len() - 1)
     }
 
-    fn bytes(&self, maps: &[MapId]) -> u64 {
+    fn bytes_of(&self, maps: &[MapId]) -> u64 {
         maps.iter().map(|map| self.maps[map.index()].bytes.get()).sum()
     }
 
-    fn kind(&self, call: &Call, inputs: &[MapId], output: MapId) -> FunctionKind {
+    fn function_kind(&self, call: &Call, inputs: &[MapId], output: MapId) -> FunctionKind {
         let is_of_size = |input: &MapId| self.maps[input.index()].bytes == self.maps[output.index()].bytes;
         match call.function {
             Function::Convolution(_) => FunctionKind::Convolution,
@@ -184,14 +191,14 @@ impl Lowering<'_> {
     }
 
     /// The costs of the two passes.
-    fn work(
+    fn work_of(
         &self,
         call: &Call,
         (inputs, output, needs): (&[MapId], MapId, &[MapId]),
         kind: FunctionKind,
     ) -> (Work, Work) {
-        let flops = real(rules::flops(self.program, call).unwrap_or(u64::MAX));
-        let (x, y) = (self.bytes(inputs), self.bytes(&[output]));
+        let flops = as_real(rules::call_flops(self.program, call).unwrap_or(u64::MAX));
+        let (x, y) = (self.bytes_of(inputs), self.bytes_of(&[output]));
         let weights =
             || call.parameters.first().map_or(0, |&at| FLOAT * elements(&self.program.parameters[at]));
         let is_first =
@@ -207,7 +214,7 @@ impl Lowering<'_> {
             Function::AveragePooling(_) => (x, x),
             Function::SoftmaxCrossEntropy | Function::BinaryCrossEntropy => (2 * x, 2 * x),
             _ if kind == FunctionKind::Add => (x + y, 0),
-            _ => (x + y, self.bytes(needs) + x + y),
+            _ => (x + y, self.bytes_of(needs) + x + y),
         };
         let launches = match kind {
             FunctionKind::Convolution if !is_first => 2,
@@ -216,15 +223,15 @@ impl Lowering<'_> {
         };
         let products = if is_convolution && is_first { flops } else { 2.0 * flops };
         (
-            Work { flops, bytes: real(forward), launches: 1 },
-            Work { flops: products, bytes: real(backward), launches },
+            Work { flops, bytes: as_real(forward), launches: 1 },
+            Work { flops: products, bytes: as_real(backward), launches },
         )
     }
 }
 
 /// The inputs and outputs that a function's backward pass reads.
-fn needs(call: &Call, inputs: &[MapId], output: MapId) -> Vec<MapId> {
-    let sources: &[&[Source]] = match &rules::rule(&call.function).backward {
+fn backward_needs(call: &Call, inputs: &[MapId], output: MapId) -> Vec<MapId> {
+    let sources: &[&[Source]] = match &rules::rule_of(&call.function).backward {
         Backward::Whole(sources, _) | Backward::First(sources, _) => &[sources],
         Backward::Parts(weights, input) => &[weights, input],
         Backward::Factors => &[&[Source::Inputs]],
@@ -248,7 +255,7 @@ fn needs(call: &Call, inputs: &[MapId], output: MapId) -> Vec<MapId> {
     needs
 }
 
-fn real(number: u64) -> f64 {
+fn as_real(number: u64) -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "a cost, which is an estimate")]
     let number = number as f64;
     number

@@ -45,10 +45,10 @@ pub fn is_model(key: &str) -> bool {
 /// # Errors
 ///
 /// [`ModelError`] if the key is malformed, or the net has no such instance.
-pub fn load(key: &str) -> Result<Trace, ModelError> {
-    match seq2seq::Key::parse(key) {
-        Some(key) => Ok(key.trace()),
-        None => key.parse::<Spec>()?.trace(),
+pub fn load_trace(key: &str) -> Result<Trace, ModelError> {
+    match seq2seq::Key::parse_key(key) {
+        Some(key) => Ok(key.iteration_trace()),
+        None => key.parse::<Spec>()?.build_trace(),
     }
 }
 
@@ -56,18 +56,18 @@ pub fn load(key: &str) -> Result<Trace, ModelError> {
 ///
 /// # Errors
 ///
-/// As [`load`]; also for the iterations of Chainer's seq2seq example, which have requests but no graph.
-pub fn graph(key: &str) -> Result<Graph, ModelError> {
-    match seq2seq::Key::parse(key) {
+/// As [`load_trace`]; also for the iterations of Chainer's seq2seq example, which have requests but no graph.
+pub fn load_graph(key: &str) -> Result<Graph, ModelError> {
+    match seq2seq::Key::parse_key(key) {
         Some(_) => Err(ModelError::NoGraph { key: key.to_owned() }),
-        None => key.parse::<Spec>()?.graph(),
+        None => key.parse::<Spec>()?.build_graph(),
     }
 }
 
 /// The keys that are listed: each net in inference with one input and in training, and iterations of Chainer's seq2seq
 /// example.
 #[must_use]
-pub fn selection() -> Vec<String> {
+pub fn listed_keys() -> Vec<String> {
     let iterations = [32, 64, 128, 256]
         .into_iter()
         .flat_map(|batch| (0..10).map(move |iteration| seq2seq::Key { batch, iteration }.to_string()));
@@ -80,8 +80,8 @@ pub fn selection() -> Vec<String> {
 
 /// A description of one line for the trace of a key; `None` if the key names no trace.
 #[must_use]
-pub fn describe(key: &str) -> Option<String> {
-    if seq2seq::Key::parse(key).is_some() {
+pub fn describe_key(key: &str) -> Option<String> {
+    if seq2seq::Key::parse_key(key).is_some() {
         return Some(
             "a training iteration of Chainer's seq2seq example, with sampled sentence lengths; requests by rule".to_owned(),
         );

@@ -41,7 +41,7 @@ pub(super) enum Source {
 
 /// What a gradient may overwrite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum GradientPlace {
     Nowhere,
     /// The gradient of the output.
     Gradient,
@@ -59,9 +59,9 @@ pub(super) enum Backward {
     /// Each input has a part of the gradient of the output.
     Splits,
     /// One operation computes the gradients of all inputs and parameters.
-    Whole(&'static [Source], Place),
+    Whole(&'static [Source], GradientPlace),
     /// Like `Whole`, but only for the first input.
-    First(&'static [Source], Place),
+    First(&'static [Source], GradientPlace),
     /// One operation, which reads the first list, computes the gradients of the parameters; then another, which reads
     /// the second list, that of the input.
     Parts(&'static [Source], &'static [Source]),
@@ -87,9 +87,9 @@ pub(super) struct Rule {
 }
 
 /// The row of a function.
-pub(super) const fn rule(function: &Function) -> Rule {
+pub(super) const fn rule_of(function: &Function) -> Rule {
     use Backward::{Factors, First, Parts, Passes, Splits, Stops, Whole};
-    use Place::{Gradient, Nowhere};
+    use GradientPlace::{Gradient, Nowhere};
     use Source::{BothWeights, Inputs, LaterInputs, Output, Saved, Weights};
 
     let (backward, overwrites) = match function {
@@ -119,7 +119,7 @@ pub(super) const fn rule(function: &Function) -> Rule {
         Function::Lstm { .. } => (Whole(&[Inputs, Output, BothWeights, Saved], Nowhere), Overwrites::Nothing),
         Function::LstmState => (First(&[], Nowhere), Overwrites::Nothing),
         Function::SoftmaxCrossEntropy => {
-            (First(&[LaterInputs, Saved], Place::Saved), Overwrites::InputBySaved)
+            (First(&[LaterInputs, Saved], GradientPlace::Saved), Overwrites::InputBySaved)
         }
         Function::BinaryCrossEntropy => (Whole(&[Inputs], Nowhere), Overwrites::Nothing),
         Function::Reshape | Function::Slice(_) | Function::Accuracy => (Stops, Overwrites::Nothing),
@@ -164,7 +164,7 @@ pub(super) const fn reads_state(function: &Function) -> bool {
 }
 
 /// The name of a parameter, by its position among the call's parameters.
-pub(super) fn role(function: &Function, at: usize) -> Option<&'static str> {
+pub(super) fn parameter_role(function: &Function, at: usize) -> Option<&'static str> {
     let roles: &[&str] = match function {
         Function::Lstm { .. } => &["weight", "recurrent-weight", "bias", "recurrent-bias"],
         _ => &["weight", "bias"],
@@ -174,18 +174,18 @@ pub(super) fn role(function: &Function, at: usize) -> Option<&'static str> {
 
 /// FLOPs of a call's forward pass, two for each multiply-add. Only convolutions and matrix products count, as in
 /// published figures.
-pub(super) fn flops(program: &Program, call: &Call) -> Option<u64> {
+pub(super) fn call_flops(program: &Program, call: &Call) -> Option<u64> {
     let weights = |at: usize| call.parameters.get(at).map(|&index| &program.parameters[index]);
-    let output = program.shape(call.output);
+    let output = program.shape_of(call.output);
     let products = match &call.function {
         Function::Convolution(convolution) => {
             let weights = weights(0)?;
-            let mapped = if convolution.is_transposed { program.shape(call.inputs[0]) } else { output };
+            let mapped = if convolution.is_transposed { program.shape_of(call.inputs[0]) } else { output };
             u128::from(elements(mapped)) * u128::from(elements(weights) / weights[0])
         }
         Function::Linear => u128::from(elements(output)) * u128::from(weights(0)?[1]),
         Function::MatMul { .. } => {
-            let inner = program.shape(call.inputs[0]).last().copied().unwrap_or(1);
+            let inner = program.shape_of(call.inputs[0]).last().copied().unwrap_or(1);
             u128::from(elements(output)) * u128::from(inner)
         }
         Function::Lstm { .. } => {

@@ -59,7 +59,7 @@ pub struct Key {
 impl Key {
     /// Reads `model/seq2seq/train/b<N>/iteration<K>`; `None` for any other text.
     #[must_use]
-    pub fn parse(key: &str) -> Option<Self> {
+    pub fn parse_key(key: &str) -> Option<Self> {
         let (batch, iteration) = key.strip_prefix("model/seq2seq/train/b")?.split_once("/iteration")?;
         let parsed = Self { batch: batch.parse().ok()?, iteration: iteration.parse().ok()? };
         let is_allowed = (1..=1024).contains(&parsed.batch) && parsed.iteration < 10_000;
@@ -69,16 +69,16 @@ impl Key {
 
     /// The requests of the iteration with its sampled sentences.
     #[must_use]
-    pub fn trace(&self) -> Trace {
-        let mut trace = iteration(&self.sentences());
+    pub fn iteration_trace(&self) -> Trace {
+        let mut trace = iteration_trace(&self.sampled_sentences());
         trace.name_workload(&self.to_string());
         trace
     }
 
     /// The sentences of the iteration.
-    fn sentences(self) -> Sentences {
+    fn sampled_sentences(self) -> Sentences {
         let mut dice = Dice::new(u64::from(self.iteration), &format!("seq2seq/b{}", self.batch));
-        let sources: Vec<u64> = (0..self.batch).map(|_| sampled(&mut dice)).collect();
+        let sources: Vec<u64> = (0..self.batch).map(|_| sample_length(&mut dice)).collect();
         let target = |&source: &u64| (source * dice.between(90, 130) / 100).clamp(1, LONGEST);
         let target_tokens = sources.iter().map(target).sum();
         Sentences { sources, target_tokens }
@@ -96,7 +96,7 @@ impl fmt::Display for Key {
 pub(super) fn sampled_tokens(batch: u64) -> (u64, u64) {
     let tokens = |batch: u64| {
         let batch = u32::try_from(batch).unwrap_or(u32::MAX);
-        let sentences = Key { batch, iteration: 0 }.sentences();
+        let sentences = Key { batch, iteration: 0 }.sampled_sentences();
         (sentences.sources.iter().sum::<u64>(), sentences.target_tokens + u64::from(batch))
     };
     let (rounds, rest) = (batch / MOST, batch % MOST);
@@ -117,7 +117,7 @@ const AT_MOST: [u64; 49] = [
     63202,
 ];
 
-fn sampled(dice: &mut Dice) -> u64 {
+fn sample_length(dice: &mut Dice) -> u64 {
     let draw = dice.below(1 << 16);
     1 + AT_MOST.iter().take_while(|&&limit| limit <= draw).count() as u64
 }
@@ -137,16 +137,16 @@ pub struct Sentences {
 ///
 /// If there is no source sentence, or if sizes do not fit 64 bits.
 #[must_use]
-pub fn iteration(sentences: &Sentences) -> Trace {
+pub fn iteration_trace(sentences: &Sentences) -> Trace {
     let mut net = Net::new(sentences);
-    net.embed();
-    net.encode();
-    net.decode();
-    net.loss();
-    net.forget();
-    net.backward();
-    net.release();
-    let mut trace = net.tape.trace().expect("sizes fit 64 bits");
+    net.run_embedding();
+    net.run_encoder();
+    net.run_decoder();
+    net.run_loss();
+    net.free_after_forward();
+    net.run_backward();
+    net.release_graph();
+    let mut trace = net.tape.build_trace().expect("sizes fit 64 bits");
     for (key, value) in [
         ("framework", "Chainer 3.0.0rc1 with CuPy 2.0.0rc1, by rule"),
         ("scope", "buffers allocated and freed within one propagation"),
@@ -191,13 +191,13 @@ impl<'s> Net<'s> {
     }
 
     /// The name of the next function.
-    fn function(&mut self, name: &str) -> String {
+    fn next_function_name(&mut self, name: &str) -> String {
         self.applied += 1;
         format!("fwd:{}:{name}", self.applied)
     }
 
     /// The number of arrays of a list. For target steps it is the maximum: no size depends on the real number.
-    fn count(&self, lists: Lists) -> u64 {
+    fn array_count(&self, lists: Lists) -> u64 {
         match lists {
             Lists::Sentences => self.batch,
             Lists::SourceSteps => self.sentences.sources.iter().copied().max().unwrap_or(0),
@@ -206,11 +206,11 @@ impl<'s> Net<'s> {
     }
 
     /// Bytes of a state of all layers.
-    fn state(&self) -> u64 {
+    fn state_bytes(&self) -> u64 {
         LAYERS * self.batch * TOKEN
     }
 
-    fn free(&mut self, blocks: impl IntoIterator<Item = Block>) {
+    fn free_blocks(&mut self, blocks: impl IntoIterator<Item = Block>) {
         for block in blocks {
             self.tape.free(block);
         }
@@ -231,151 +231,151 @@ impl<'s> Net<'s> {
     }
 
     /// Requests that are freed at once, in reverse order.
-    fn temporaries(&mut self, sizes: &[u64], op: &str) {
+    fn request_temporaries(&mut self, sizes: &[u64], op: &str) {
         let blocks: Vec<Block> = sizes.iter().map(|&bytes| self.tape.alloc(bytes, op)).collect();
-        self.free(blocks.into_iter().rev());
+        self.free_blocks(blocks.into_iter().rev());
     }
 
     /// The concatenated array. For more than three arrays, a kernel needs tables of their addresses.
-    fn concat(&mut self, bytes: u64, lists: Lists, dimensions: u64, op: &str) -> Block {
+    fn request_concat(&mut self, bytes: u64, lists: Lists, dimensions: u64, op: &str) -> Block {
         let joined = self.tape.alloc(bytes, op);
-        let count = self.count(lists);
+        let count = self.array_count(lists);
         if count > 3 {
-            self.temporaries(&[8 * count, 4 * count, 4 * count * dimensions], op);
+            self.request_temporaries(&[8 * count, 4 * count, 4 * count * dimensions], op);
         }
         joined
     }
 
     /// Turns vectors by sentence into vectors by step, or the other way round.
-    fn transpose(&mut self, tokens: u64, from: Lists, to: Lists, op: &str) -> Block {
-        let joined = self.concat(tokens * TOKEN, from, 2, op);
+    fn request_transpose(&mut self, tokens: u64, from: Lists, to: Lists, op: &str) -> Block {
+        let joined = self.request_concat(tokens * TOKEN, from, 2, op);
         let turned = self.tape.alloc(tokens * TOKEN, op);
-        self.temporaries(&[4 * (self.count(from) + 1), 4 * (self.count(to) + 1)], op);
-        self.free([joined]);
+        self.request_temporaries(&[4 * (self.array_count(from) + 1), 4 * (self.array_count(to) + 1)], op);
+        self.free_blocks([joined]);
         turned
     }
 
     /// A state with its sentences in another order.
-    fn permutate(&mut self, op: &str) -> Block {
+    fn request_permutation(&mut self, op: &str) -> Block {
         let indices = self.tape.alloc(8 * self.batch, op);
-        let state = self.tape.alloc(self.state(), op);
-        self.free([indices]);
+        let state = self.tape.alloc(self.state_bytes(), op);
+        self.free_blocks([indices]);
         state
     }
 
-    fn workspace(tokens: u64) -> u64 {
+    fn workspace_bytes(tokens: u64) -> u64 {
         16 * UNITS * LAYERS * tokens + WORKSPACE
     }
 
     /// An LSTM over vectors by step.
-    fn lstm(&mut self, part: &'static str, tokens: u64, steps: Lists) {
-        let op = self.function("NStepLSTM");
-        self.keep(part, "hidden", self.state(), &op);
-        let joined = self.concat(tokens * TOKEN, steps, 2, &op);
+    fn run_lstm(&mut self, part: &'static str, tokens: u64, steps: Lists) {
+        let op = self.next_function_name("NStepLSTM");
+        self.keep(part, "hidden", self.state_bytes(), &op);
+        let joined = self.request_concat(tokens * TOKEN, steps, 2, &op);
         self.keep(part, "output", tokens * TOKEN, &op);
         self.keep(part, "weights", WEIGHTS, &op);
-        self.keep(part, "cell", self.state(), &op);
-        self.keep(part, "workspace", Self::workspace(tokens), &op);
+        self.keep(part, "cell", self.state_bytes(), &op);
+        self.keep(part, "workspace", Self::workspace_bytes(tokens), &op);
         self.keep(part, "reserve", 24 * UNITS * LAYERS * tokens, &op);
-        self.free([joined]);
+        self.free_blocks([joined]);
     }
 
     /// An LSTM over vectors by sentence, with its states in the order of the sentences.
     fn recur(&mut self, part: &'static str, tokens: u64, steps: Lists) {
-        let op = self.function("TransposeSequence");
-        let by_step = self.transpose(tokens, Lists::Sentences, steps, &op);
+        let op = self.next_function_name("TransposeSequence");
+        let by_step = self.request_transpose(tokens, Lists::Sentences, steps, &op);
         self.kept.insert((part, "by step"), by_step);
-        self.lstm(part, tokens, steps);
+        self.run_lstm(part, tokens, steps);
         for state in ["cell", "hidden"] {
-            let op = self.function("Permutate");
-            let ordered = self.permutate(&op);
+            let op = self.next_function_name("Permutate");
+            let ordered = self.request_permutation(&op);
             self.drop(part, &[state]);
             self.kept.insert((part, state), ordered);
         }
-        let op = self.function("TransposeSequence");
-        let by_sentence = self.transpose(tokens, steps, Lists::Sentences, &op);
+        let op = self.next_function_name("TransposeSequence");
+        let by_sentence = self.request_transpose(tokens, steps, Lists::Sentences, &op);
         self.kept.insert((part, "by sentence"), by_sentence);
     }
 
-    fn embed(&mut self) {
+    fn run_embedding(&mut self) {
         self.keep("net", "source", 4 * self.source_tokens, "fwd");
         self.keep("net", "target", 4 * self.sentences.target_tokens, "fwd");
         self.keep("net", "end", 4, "fwd");
         for _ in 0..2 * self.batch {
-            let op = self.function("Concat");
+            let op = self.next_function_name("Concat");
             // Below the size that requests are rounded up to.
             self.ended.push(self.tape.alloc(4 * (LONGEST + 1), &op));
         }
         for (part, tokens) in [("encoder", self.source_tokens), ("decoder", self.target_tokens)] {
-            let op = self.function("Concat");
-            let joined = self.concat(4 * tokens, Lists::Sentences, 1, &op);
+            let op = self.next_function_name("Concat");
+            let joined = self.request_concat(4 * tokens, Lists::Sentences, 1, &op);
             self.kept.insert((part, "joined"), joined);
-            let op = self.function("EmbedIDFunction");
+            let op = self.next_function_name("EmbedIDFunction");
             self.keep(part, "vectors", tokens * TOKEN, &op);
             // The split into sentences is a function that requests nothing.
             self.applied += 1;
         }
-        self.keep("net", "hidden", self.state(), "fwd");
-        self.keep("net", "cell", self.state(), "fwd");
+        self.keep("net", "hidden", self.state_bytes(), "fwd");
+        self.keep("net", "cell", self.state_bytes(), "fwd");
     }
 
-    fn encode(&mut self) {
+    fn run_encoder(&mut self) {
         self.recur("encoder", self.source_tokens, Lists::SourceSteps);
         // Both states, in the decoder's order of sentences.
         for state in ["first", "second"] {
-            let op = self.function("Permutate");
-            let ordered = self.permutate(&op);
+            let op = self.next_function_name("Permutate");
+            let ordered = self.request_permutation(&op);
             self.kept.insert(("encoder", state), ordered);
         }
     }
 
-    fn decode(&mut self) {
+    fn run_decoder(&mut self) {
         self.recur("decoder", self.target_tokens, Lists::TargetSteps);
         self.drop("encoder", &["by sentence"]);
         self.drop("decoder", &["cell"]);
     }
 
-    fn loss(&mut self) {
+    fn run_loss(&mut self) {
         let tokens = self.target_tokens;
-        let op = self.function("Concat");
-        let outputs = self.concat(tokens * TOKEN, Lists::Sentences, 2, &op);
+        let op = self.next_function_name("Concat");
+        let outputs = self.request_concat(tokens * TOKEN, Lists::Sentences, 2, &op);
         self.kept.insert(("loss", "outputs"), outputs);
-        let op = self.function("Concat");
-        let targets = self.concat(4 * tokens, Lists::Sentences, 1, &op);
+        let op = self.next_function_name("Concat");
+        let targets = self.request_concat(4 * tokens, Lists::Sentences, 1, &op);
         self.kept.insert(("loss", "targets"), targets);
-        let op = self.function("LinearFunction");
+        let op = self.next_function_name("LinearFunction");
         self.keep("loss", "scores", tokens * VOCABULARY * FLOAT, &op);
         let losses = self.cross_entropy();
-        let op = self.function("Sum");
+        let op = self.next_function_name("Sum");
         let sum = self.tape.alloc(FLOAT, &op);
-        self.free([losses, sum]);
+        self.free_blocks([losses, sum]);
         let perplexity = [(); 2].map(|()| self.tape.alloc(FLOAT, "fwd"));
-        self.free(perplexity);
+        self.free_blocks(perplexity);
     }
 
     /// Returns the loss of each token.
     fn cross_entropy(&mut self) -> Block {
         let tokens = self.target_tokens;
-        let op = self.function("SoftmaxCrossEntropy");
+        let op = self.next_function_name("SoftmaxCrossEntropy");
         let logarithms = self.tape.alloc(tokens * VOCABULARY * FLOAT, &op);
         self.keep("loss", "softmax", tokens * VOCABULARY * FLOAT, &op);
         let is_counted = self.tape.alloc(tokens, &op);
         let count = self.tape.alloc(8, &op);
-        self.free([is_counted]);
+        self.free_blocks([is_counted]);
         let most = self.tape.alloc(8, &op);
-        self.free([count]);
+        self.free_blocks([count]);
         self.keep("loss", "coefficient", FLOAT, &op);
         let losses = self.tape.alloc(FLOAT * tokens, &op);
-        self.free([logarithms, most]);
+        self.free_blocks([logarithms, most]);
         losses
     }
 
     /// Frees the blocks that are dropped after the forward pass.
-    fn forget(&mut self) {
+    fn free_after_forward(&mut self) {
         let ended = std::mem::take(&mut self.ended);
         let (before, behind) = ended.split_at(ended.len() / 2);
-        self.free(before.iter().rev().copied());
-        self.free(behind.iter().rev().copied());
+        self.free_blocks(before.iter().rev().copied());
+        self.free_blocks(behind.iter().rev().copied());
         self.drop("encoder", &["vectors"]);
         self.drop("decoder", &["vectors"]);
         self.drop("encoder", &["cell", "hidden"]);
@@ -383,37 +383,38 @@ impl<'s> Net<'s> {
         self.drop("net", &["end"]);
     }
 
-    fn backward(&mut self) {
+    fn run_backward(&mut self) {
         let tokens = self.target_tokens;
         // The initial gradient is requested between the passes.
         self.keep("loss", "gradient", FLOAT, "fwd");
         let scaled = self.tape.alloc(FLOAT, "bwd:MulConstant/MulConstant");
         let scores = self.tape.alloc(tokens * VOCABULARY * FLOAT, "bwd:SoftmaxCrossEntropy");
-        self.free([scaled]);
+        self.free_blocks([scaled]);
         let outputs = self.tape.alloc(tokens * TOKEN, "bwd:LinearFunction/LinearFunction");
-        self.free([scores]);
-        let by_step = self.transpose(tokens, Lists::Sentences, Lists::TargetSteps, "bwd:TransposeSequence");
-        self.free([outputs]);
+        self.free_blocks([scores]);
+        let by_step =
+            self.request_transpose(tokens, Lists::Sentences, Lists::TargetSteps, "bwd:TransposeSequence");
+        self.free_blocks([outputs]);
         let (inputs, states) = self.decoder_backward(by_step);
         let by_sentence =
-            self.transpose(tokens, Lists::TargetSteps, Lists::Sentences, "bwd:TransposeSequence");
-        self.free([inputs]);
+            self.request_transpose(tokens, Lists::TargetSteps, Lists::Sentences, "bwd:TransposeSequence");
+        self.free_blocks([inputs]);
         self.encoder_backward(states, by_sentence);
     }
 
     /// Returns the gradients of the inputs by step and of both states.
     fn decoder_backward(&mut self, by_step: Block) -> (Block, [Block; 2]) {
         let (tokens, op) = (self.target_tokens, "bwd:NStepLSTM");
-        let [hidden, new_hidden, cell] = [(); 3].map(|()| self.tape.alloc(self.state(), op));
-        let gradients = self.concat(tokens * TOKEN, Lists::TargetSteps, 2, op);
-        let new_cell = self.tape.alloc(self.state(), op);
-        let joined = self.concat(tokens * TOKEN, Lists::TargetSteps, 2, op);
-        let workspace = self.tape.alloc(Self::workspace(tokens), op);
+        let [hidden, new_hidden, cell] = [(); 3].map(|()| self.tape.alloc(self.state_bytes(), op));
+        let gradients = self.request_concat(tokens * TOKEN, Lists::TargetSteps, 2, op);
+        let new_cell = self.tape.alloc(self.state_bytes(), op);
+        let joined = self.request_concat(tokens * TOKEN, Lists::TargetSteps, 2, op);
+        let workspace = self.tape.alloc(Self::workspace_bytes(tokens), op);
         let inputs = self.tape.alloc(tokens * TOKEN, op);
-        self.free([cell, hidden, gradients, joined, workspace, by_step]);
+        self.free_blocks([cell, hidden, gradients, joined, workspace, by_step]);
         let mut reordered = |old: Block| {
-            let new = self.permutate("bwd:Permutate");
-            self.free([old]);
+            let new = self.request_permutation("bwd:Permutate");
+            self.free_blocks([old]);
             new
         };
         let middle = [reordered(new_cell), reordered(new_hidden)];
@@ -424,26 +425,28 @@ impl<'s> Net<'s> {
     /// step.
     fn encoder_backward(&mut self, states: [Block; 2], target_vectors: Block) {
         let (tokens, op) = (self.source_tokens, "bwd:NStepLSTM");
-        let hidden = self.tape.alloc(self.state(), op);
+        let hidden = self.tape.alloc(self.state_bytes(), op);
         let sentences = self.sentences;
         let zeros: Vec<Block> = sentences.by_step().map(|alive| self.tape.alloc(alive * TOKEN, op)).collect();
-        let gradients = self.concat(tokens * TOKEN, Lists::SourceSteps, 2, op);
-        let cell = self.tape.alloc(self.state(), op);
-        let joined = self.concat(tokens * TOKEN, Lists::SourceSteps, 2, op);
-        let workspace = self.tape.alloc(Self::workspace(tokens), op);
+        let gradients = self.request_concat(tokens * TOKEN, Lists::SourceSteps, 2, op);
+        let cell = self.tape.alloc(self.state_bytes(), op);
+        let joined = self.request_concat(tokens * TOKEN, Lists::SourceSteps, 2, op);
+        let workspace = self.tape.alloc(Self::workspace_bytes(tokens), op);
         let inputs = self.tape.alloc(tokens * TOKEN, op);
-        self.free(zeros.into_iter().rev());
-        self.free([gradients, joined, workspace, states[1], states[0]]);
-        let joined = self.concat(self.target_tokens * TOKEN, Lists::Sentences, 2, "bwd:SplitAxis/Concat");
-        self.free([target_vectors]);
-        let turned = self.transpose(tokens, Lists::SourceSteps, Lists::Sentences, "bwd:TransposeSequence");
-        self.free([inputs, joined]);
-        let joined = self.concat(tokens * TOKEN, Lists::Sentences, 2, "bwd:SplitAxis/Concat");
-        self.free([turned, joined, cell, hidden]);
+        self.free_blocks(zeros.into_iter().rev());
+        self.free_blocks([gradients, joined, workspace, states[1], states[0]]);
+        let joined =
+            self.request_concat(self.target_tokens * TOKEN, Lists::Sentences, 2, "bwd:SplitAxis/Concat");
+        self.free_blocks([target_vectors]);
+        let turned =
+            self.request_transpose(tokens, Lists::SourceSteps, Lists::Sentences, "bwd:TransposeSequence");
+        self.free_blocks([inputs, joined]);
+        let joined = self.request_concat(tokens * TOKEN, Lists::Sentences, 2, "bwd:SplitAxis/Concat");
+        self.free_blocks([turned, joined, cell, hidden]);
     }
 
     /// Drops the graph with its loss.
-    fn release(&mut self) {
+    fn release_graph(&mut self) {
         self.drop("loss", &["softmax", "coefficient", "targets"]);
         self.drop("decoder", &["weights", "workspace", "reserve", "output", "by step"]);
         self.drop("encoder", &["second", "first"]);
@@ -489,8 +492,8 @@ mod tests {
         for batch in [32, 64, 128, 256] {
             for number in [0, 1, 2, 9] {
                 let key = format!("chainer/seq2seq/train/b{batch}/iteration{number}");
-                let real = recorded(&key).expect("recorded").trace().expect("whole");
-                let made = iteration(&read_off(&real, batch));
+                let real = recorded(&key).expect("recorded").read_trace().expect("whole");
+                let made = iteration_trace(&read_off(&real, batch));
                 assert_eq!(made.instance.digest(), real.instance.digest(), "{key}");
                 let ops = |trace: &Trace| {
                     trace.labels.buffers.iter().map(|label| label.op.clone()).collect::<Vec<_>>()
@@ -502,23 +505,23 @@ mod tests {
 
     #[test]
     fn lengths_are_those_of_the_recorded_sentences() {
-        let sentences = Key { batch: 256, iteration: 0 }.sentences();
+        let sentences = Key { batch: 256, iteration: 0 }.sampled_sentences();
         let (count, tokens) = (sentences.sources.len() as u64, sentences.sources.iter().sum::<u64>());
         assert_eq!(count, 256);
         assert!(sentences.sources.iter().all(|tokens| (1..=LONGEST).contains(tokens)));
         // The recorded batches of 256 have 5721 to 6152 source tokens and 6185 to 6648 target tokens.
         assert!((5300..6600).contains(&tokens) && sentences.target_tokens > tokens, "{tokens}");
-        let others = (1..10).map(|iteration| Key { batch: 256, iteration }.sentences());
+        let others = (1..10).map(|iteration| Key { batch: 256, iteration }.sampled_sentences());
         assert!(others.into_iter().all(|other| other != sentences));
         assert!(AT_MOST.is_sorted());
     }
 
     #[test]
     fn a_key_names_a_trace_for_good() {
-        let key = Key::parse("model/seq2seq/train/b32/iteration3").expect("a key");
-        let trace = key.trace();
-        assert_eq!(trace.labels.meta("workload"), Some("model/seq2seq/train/b32/iteration3"));
-        assert_eq!(trace.instance.digest(), key.trace().instance.digest());
+        let key = Key::parse_key("model/seq2seq/train/b32/iteration3").expect("a key");
+        let trace = key.iteration_trace();
+        assert_eq!(trace.labels.meta_value("workload"), Some("model/seq2seq/train/b32/iteration3"));
+        assert_eq!(trace.instance.digest(), key.iteration_trace().instance.digest());
         for wrong in [
             "b0/iteration1",
             "b1025/iteration1",
@@ -527,9 +530,9 @@ mod tests {
             "b32",
             "b32/iteration",
         ] {
-            assert_eq!(Key::parse(&format!("model/seq2seq/train/{wrong}")), None, "{wrong}");
+            assert_eq!(Key::parse_key(&format!("model/seq2seq/train/{wrong}")), None, "{wrong}");
         }
         // The smallest batches join so small a number of arrays that no kernel is needed.
-        assert!(Key { batch: 1, iteration: 0 }.trace().instance.len() > 50);
+        assert!(Key { batch: 1, iteration: 0 }.iteration_trace().instance.len() > 50);
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use planlab_graph::{Dependencies, Graph, Lowered, NetError, OpId, OrderError, Storage, lower};
+use planlab_graph::{Dependencies, Graph, Lowered, NetError, OpId, OrderError, Storage, lower_graph};
 
 use super::chainer::{self, ChainerError};
 use super::feature_maps;
@@ -195,17 +195,17 @@ impl Spec {
     /// # Errors
     ///
     /// [`ModelError`] for a size that the net does not accept.
-    pub fn program(&self) -> Result<Program, ModelError> {
-        let sizes = self.sizes()?;
+    pub fn record_program(&self) -> Result<Program, ModelError> {
+        let sizes = self.input_sizes()?;
         // Chainer's propagation has its loss in inference, too.
         let is_scored = self.mode == Mode::Train || self.allocator == Allocator::Chainer;
         let end = if is_scored { End::Loss } else { End::Output };
         let net = self.net.name;
-        Net::record(self.mode, end, |n| (self.net.build)(n, sizes))
+        Net::record_run(self.mode, end, |n| (self.net.build)(n, sizes))
             .map_err(|source| ModelError::Shape { net, source })
     }
 
-    fn sizes(&self) -> Result<Sizes, ModelError> {
+    fn input_sizes(&self) -> Result<Sizes, ModelError> {
         let net = self.net.name;
         let no_such = |what| ModelError::NoSuchSize { net, what, input: self.net.input };
         let (extent, sequence) = match self.net.input {
@@ -236,12 +236,12 @@ impl Spec {
     ///
     /// [`ModelError`] for a size that the net does not accept, for totals that do not fit 64 bits, and for a function
     /// that Chainer's rules do not cover.
-    pub fn trace(&self) -> Result<Trace, ModelError> {
+    pub fn build_trace(&self) -> Result<Trace, ModelError> {
         let mut trace = match self.allocator {
-            Allocator::Chainer => self.chainer()?,
-            Allocator::Ideal => self.ideal()?,
+            Allocator::Chainer => self.chainer_trace()?,
+            Allocator::Ideal => self.ideal_trace()?,
         };
-        let workspace = self.workspace().to_string();
+        let workspace = self.workspace_rule().to_string();
         for (key, value) in [
             ("net", self.net.name.to_owned()),
             ("mode", self.mode.word().to_owned()),
@@ -255,25 +255,26 @@ impl Spec {
         Ok(trace)
     }
 
-    fn workspace(&self) -> Workspace {
+    fn workspace_rule(&self) -> Workspace {
         self.workspace.unwrap_or(match self.allocator {
             Allocator::Ideal => Workspace::NONE,
             Allocator::Chainer => Workspace::CHAINER,
         })
     }
 
-    fn chainer(&self) -> Result<Trace, ModelError> {
-        let settings = chainer::Settings { workspace: self.workspace() };
+    fn chainer_trace(&self) -> Result<Trace, ModelError> {
+        let settings = chainer::Settings { workspace: self.workspace_rule() };
         let net = self.net.name;
-        chainer::propagation(&self.program()?, settings).map_err(|source| ModelError::Chainer { net, source })
+        chainer::play_propagation(&self.record_program()?, settings)
+            .map_err(|source| ModelError::Chainer { net, source })
     }
 
-    fn ideal(&self) -> Result<Trace, ModelError> {
-        let graph = self.graph()?;
+    fn ideal_trace(&self) -> Result<Trace, ModelError> {
+        let graph = self.build_graph()?;
         let net = self.net.name;
-        let order = self.order.map_or_else(|| graph.order(), |seed| self.drawn_order(&graph, seed));
-        let mut lowered = lower(&graph, &order).map_err(|source| ModelError::Order { net, source })?;
-        let makers = makers(&graph, &order, &lowered);
+        let order = self.order.map_or_else(|| graph.operation_order(), |seed| self.drawn_order(&graph, seed));
+        let mut lowered = lower_graph(&graph, &order).map_err(|source| ModelError::Order { net, source })?;
+        let makers = requesting_operations(&graph, &order, &lowered);
         for (label, op) in lowered.labels.buffers.iter_mut().zip(makers) {
             label.op = op.map(|op| operation_name(&graph, op));
         }
@@ -285,7 +286,7 @@ impl Spec {
         let net = Self { order: None, ..*self };
         let mut dice = Dice::new(seed, &format!("order/{net}"));
         let draw = |ready: usize| usize::try_from(dice.below(ready as u64)).expect("below a length");
-        Dependencies::of(graph).order_by(draw)
+        Dependencies::from_tensors(graph).order_by(draw)
     }
 
     /// The graph of operations. It does not depend on the allocation rules, except that a net under Chainer's rules
@@ -294,19 +295,20 @@ impl Spec {
     /// # Errors
     ///
     /// [`ModelError`] for a size that the net does not accept.
-    pub fn graph(&self) -> Result<Graph, ModelError> {
+    pub fn build_graph(&self) -> Result<Graph, ModelError> {
         self.graph_with(Gradients::External)
     }
 
-    /// Like [`Spec::graph`], with a choice of where the gradients of parameters are kept.
+    /// Like [`Spec::build_graph`], with a choice of where the gradients of parameters are kept.
     ///
     /// # Errors
     ///
-    /// Like [`Spec::graph`].
+    /// Like [`Spec::build_graph`].
     pub fn graph_with(&self, gradients: Gradients) -> Result<Graph, ModelError> {
-        let settings = ideal::Settings { workspace: self.workspace(), gradients };
+        let settings = ideal::Settings { workspace: self.workspace_rule(), gradients };
         let net = self.net.name;
-        ideal::lower(&self.program()?, settings).map_err(|source| ModelError::Lower { net, source })
+        ideal::lower_program(&self.record_program()?, settings)
+            .map_err(|source| ModelError::Lower { net, source })
     }
 
     /// The net in training as feature maps and functions, for schedulers, whatever the allocator.
@@ -319,7 +321,7 @@ impl Spec {
         if self.mode != Mode::Train {
             return Err(ModelError::NoBackward { net });
         }
-        feature_maps::lower(net, self.batch, &self.program()?)
+        feature_maps::lower_program(net, self.batch, &self.record_program()?)
             .map_err(|source| ModelError::FeatureMaps { net, source })
     }
 
@@ -328,9 +330,9 @@ impl Spec {
     /// # Errors
     ///
     /// [`ModelError`] for a size that the net does not accept.
-    pub fn parameters(&self) -> Result<u64, ModelError> {
+    pub fn parameter_count(&self) -> Result<u64, ModelError> {
         let net = self.net.name;
-        self.program()?.parameter_count().ok_or(ModelError::TooLarge { net, what: "parameters" })
+        self.record_program()?.parameter_count().ok_or(ModelError::TooLarge { net, what: "parameters" })
     }
 
     /// FLOPs of one propagation (in training with the backward pass), two for each multiply-add. Only convolutions and
@@ -339,9 +341,9 @@ impl Spec {
     /// # Errors
     ///
     /// [`ModelError`] for a size that the net does not accept.
-    pub fn flops(&self) -> Result<u64, ModelError> {
+    pub fn count_flops(&self) -> Result<u64, ModelError> {
         let net = self.net.name;
-        let graph = self.graph()?;
+        let graph = self.build_graph()?;
         let sum =
             graph.operations().iter().try_fold(0_u64, |sum, operation| sum.checked_add(operation.flops));
         sum.ok_or(ModelError::TooLarge { net, what: "floating-point operations" })
@@ -366,7 +368,7 @@ impl Spec {
 
 /// The operation that requests each buffer: the first in the order that uses it, or the one whose workspace it is.
 /// `None` for buffers that exist from the start.
-fn makers(graph: &Graph, order: &[OpId], lowered: &Lowered) -> Vec<Option<OpId>> {
+fn requesting_operations(graph: &Graph, order: &[OpId], lowered: &Lowered) -> Vec<Option<OpId>> {
     let mut turns = vec![0; order.len()];
     order.iter().enumerate().for_each(|(turn, op)| turns[op.index()] = turn);
     let first = |storage: &Storage| {
@@ -375,7 +377,7 @@ fn makers(graph: &Graph, order: &[OpId], lowered: &Lowered) -> Vec<Option<OpId>>
     };
     let mut makers: Vec<Option<OpId>> = lowered.storages.iter().map(first).collect();
     makers.resize(lowered.instance.len(), None);
-    for (op, workspace) in graph.order().into_iter().zip(&lowered.workspace_of) {
+    for (op, workspace) in graph.operation_order().into_iter().zip(&lowered.workspace_of) {
         workspace.iter().for_each(|buffer| makers[buffer.index()] = Some(op));
     }
     makers
@@ -445,7 +447,7 @@ impl FromStr for Spec {
         if segments.next().is_some() || spec.to_string() != key {
             return Err(bad());
         }
-        spec.sizes().map(|_| spec)
+        spec.input_sizes().map(|_| spec)
     }
 }
 
@@ -489,7 +491,7 @@ mod tests {
             let plain: Spec = "model/squeezenet1-0/train/b1".parse().expect("a net");
             let drawn = Spec { order: Some(seed), ..plain };
             let asked = |spec: &Spec| {
-                let trace = spec.trace().expect("a legal order");
+                let trace = spec.build_trace().expect("a legal order");
                 let buffers = trace.instance.buffers().iter().zip(&trace.labels.buffers);
                 let mut asked: Vec<_> = buffers.map(|(buffer, label)| (label.op.clone(), buffer.size)).collect();
                 asked.sort_unstable();

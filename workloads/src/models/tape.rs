@@ -51,7 +51,7 @@ impl Tape {
     /// # Errors
     ///
     /// [`InstanceError`] if the sum of the sizes does not fit 64 bits.
-    pub(super) fn trace(&self) -> Result<Trace, InstanceError> {
+    pub(super) fn build_trace(&self) -> Result<Trace, InstanceError> {
         let freed: Vec<(&Life, u32)> = self.lives.iter().filter_map(|life| Some((life, life.end?))).collect();
         let mut steps: Vec<u32> = freed.iter().flat_map(|&(life, end)| [life.start, end]).collect();
         steps.sort_unstable();
@@ -64,7 +64,7 @@ impl Tape {
             Buffer::new(Bytes::new(life.bytes), live).with_align(align)
         };
         let instance = Instance::from_buffers(freed.iter().map(buffer).collect())?;
-        let mut labels = Labels::numbered(freed.len());
+        let mut labels = Labels::from_numbers(freed.len());
         for (label, (life, _)) in labels.buffers.iter_mut().zip(freed) {
             *label = Label { op: Some(life.op.clone()), ..std::mem::take(label) };
         }

@@ -36,7 +36,7 @@ impl Workspace {
 
     /// The size in bytes for an output map of `output_map` bytes; `None` if it does not fit 64 bits.
     #[must_use]
-    pub fn bytes(self, output_map: u64) -> Option<u64> {
+    pub fn bytes_for(self, output_map: u64) -> Option<u64> {
         match self {
             Self::Fixed(bytes) => Some(bytes.get()),
             Self::OutputMaps { thousandths } => {
@@ -109,6 +109,6 @@ mod tests {
             assert_eq!(Workspace::parse(wrong), None, "{wrong}");
         }
         assert_eq!(Workspace::parse("18446744073709551615m"), None);
-        assert_eq!(Workspace::parse("x20").and_then(|twenty| twenty.bytes(u64::MAX)), None);
+        assert_eq!(Workspace::parse("x20").and_then(|twenty| twenty.bytes_for(u64::MAX)), None);
     }
 }

@@ -4,11 +4,11 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use planlab_files::{SaveError, create_folders, save};
+use planlab_files::{SaveError, create_folders, save_file};
 use toml::Value;
 
 use super::manifest::{DataFile, Manifest, Recorded};
-use crate::formats::{FormatError, ReadOptions, Trace, compress, read_trace, write_trace};
+use crate::formats::{FormatError, ReadOptions, Trace, compress_zstd, read_trace, write_trace};
 
 /// The manifest's name in the folder of recorded workloads.
 const MANIFEST: &str = "MANIFEST.toml";
@@ -129,8 +129,8 @@ pub fn add(folder: &Path, trace: &Trace, origin: &Origin) -> Result<Recorded, Ad
     manifest.workload.push(entry.clone());
     manifest.workload.sort_by(|a, b| a.key.cmp(&b.key));
     let path = folder.join(&entry.file);
-    let is_new = put(folder, &path, &bytes)?;
-    if let Err(error) = save(&folder.join(MANIFEST), manifest.render(&head).as_bytes()) {
+    let is_new = put_file(folder, &path, &bytes)?;
+    if let Err(error) = save_file(&folder.join(MANIFEST), manifest.render_text(&head).as_bytes()) {
         if is_new {
             // Without its line the file would be a stranger in the folder.
             let _ = fs::remove_file(&path);
@@ -151,7 +151,7 @@ fn lock(folder: &Path) -> Result<File, AddError> {
 }
 
 /// Writes a file that is not listed; `false` if it is there already, byte by byte.
-fn put(folder: &Path, path: &Path, bytes: &[u8]) -> Result<bool, AddError> {
+fn put_file(folder: &Path, path: &Path, bytes: &[u8]) -> Result<bool, AddError> {
     if fs::symlink_metadata(path).is_ok() {
         return match fs::read(path) {
             Ok(there) if there == bytes => Ok(false),
@@ -160,7 +160,7 @@ fn put(folder: &Path, path: &Path, bytes: &[u8]) -> Result<bool, AddError> {
     }
     let parent = path.parent().unwrap_or(folder);
     create_folders(parent).map_err(|error| SaveError::new(parent, error))?;
-    save(path, bytes)?;
+    save_file(path, bytes)?;
     Ok(true)
 }
 
@@ -210,7 +210,7 @@ fn file_bytes(trace: &Trace, origin: &Origin, entry: &Recorded) -> Result<Vec<u8
     let values = [&origin.key, &origin.source, &origin.license];
     let own = own.iter().zip(values).map(|(name, value)| ((*name).to_owned(), value.trim().to_owned()));
     trace.labels.metadata.splice(0..0, own);
-    let packed = compress(&write_trace(&trace), LEVEL);
+    let packed = compress_zstd(&write_trace(&trace), LEVEL);
     let packed = packed.map_err(|error| SaveError::new(Path::new(&entry.file), error))?;
     let again = read_trace(&entry.file, packed.as_slice(), &ReadOptions::default())?;
     if again.instance.digest() != entry.digest {
@@ -235,36 +235,36 @@ fn read_manifest(path: &Path) -> Result<(String, Manifest), AddError> {
 
 impl Manifest {
     /// The text of the file, with an entry a line below a comment.
-    fn render(&self, head: &str) -> String {
-        let workloads = self.workload.iter().map(Recorded::line);
-        let files = self.file.iter().map(DataFile::line);
+    fn render_text(&self, head: &str) -> String {
+        let workloads = self.workload.iter().map(Recorded::manifest_line);
+        let files = self.file.iter().map(DataFile::manifest_line);
         let list = |name: &str, lines: String| format!("\n{name} = [\n{lines}]\n");
         head.to_owned() + &list("workload", workloads.collect()) + &list("file", files.collect())
     }
 }
 
 impl Recorded {
-    fn line(&self) -> String {
+    fn manifest_line(&self) -> String {
         format!(
             "  {{ key = {}, file = {}, digest = \"{}\", buffers = {}, load = {}, provenance = {} }},\n",
-            quoted(&self.key),
-            quoted(&self.file),
+            quote_text(&self.key),
+            quote_text(&self.file),
             self.digest,
             self.buffers,
             self.load,
-            quoted(&self.provenance)
+            quote_text(&self.provenance)
         )
     }
 }
 
 impl DataFile {
-    fn line(&self) -> String {
-        let (file, provenance) = (quoted(&self.file), quoted(&self.provenance));
+    fn manifest_line(&self) -> String {
+        let (file, provenance) = (quote_text(&self.file), quote_text(&self.provenance));
         format!("  {{ file = {file}, digest = \"{}\", provenance = {provenance} }},\n", self.digest)
     }
 }
 
-fn quoted(text: &str) -> String {
+fn quote_text(text: &str) -> String {
     Value::String(text.to_owned()).to_string()
 }
 
@@ -295,7 +295,7 @@ mod tests {
         let folder = folder();
         let (head, manifest) = read_manifest(&folder.path().join(MANIFEST)).expect("valid");
         assert!(head.lines().count() > 3, "{head}");
-        assert_eq!(manifest.render(&head).as_bytes(), stored_file(MANIFEST).expect("embedded"));
+        assert_eq!(manifest.render_text(&head).as_bytes(), stored_file(MANIFEST).expect("embedded"));
     }
 
     #[test]
@@ -312,7 +312,7 @@ mod tests {
         let again = read_trace("again.csv.zst", &bytes, &ReadOptions::default()).expect("valid");
         assert_eq!(again.instance.digest(), trace.instance.digest());
         assert_eq!((entry.buffers, entry.load), (2, 4096 + 1024));
-        let meta = |name| again.labels.meta(name);
+        let meta = |name| again.labels.meta_value(name);
         assert_eq!(meta("workload"), Some("mine/net/train/b8/x"));
         assert_eq!((meta("license"), meta("framework")), (Some("MIT"), Some("mine")));
         assert!(entry.provenance.ends_with("my \"net\" 1.0; licence: MIT"), "{}", entry.provenance);

@@ -116,7 +116,7 @@ impl Recorded {
     /// # Errors
     ///
     /// [`FormatError`] if the embedded file is damaged, which the tests rule out.
-    pub fn trace(&self) -> Result<Trace, FormatError> {
+    pub fn read_trace(&self) -> Result<Trace, FormatError> {
         let missing = || FormatError::new(&self.file, 1, "the file is not embedded");
         let bytes = stored_file(&self.file).ok_or_else(missing)?;
         let mut trace = read_trace(&self.file, bytes, &ReadOptions::default())?;

@@ -4,7 +4,7 @@
 //! allocator. `chainer` is Chainer with `CuPy`'s pool, and `torch` is `PyTorch`'s CUDA caching allocator on device
 //! calls that do nothing. `torch-cpu` is a CPU run under the profiler, `torch-fake` follows storages under fake
 //! tensors, and `onnx` is a graph in its node order. The process that contains a trace of `torch` is `<key>/process`,
-//! see [`crate::process`]. `planlab add-workload` adds a trace ([`add`]).
+//! see [`crate::process`]. `planlab add-workload` adds a trace ([`add()`]).
 
 mod add;
 mod manifest;

@@ -27,9 +27,9 @@ impl Suite {
         for at in 0..self.groups.len() {
             let options = self.groups[at].file_options();
             for pattern in self.groups[at].files.clone() {
-                for path in self.paths(&folder, &pattern)? {
+                for path in self.matching_paths(&folder, &pattern)? {
                     let name = path.display().to_string();
-                    let (file, said) = FileWorkload::open(&path, &name, options.clone(), limits)?;
+                    let (file, said) = FileWorkload::open_file(&path, &name, options.clone(), limits)?;
                     notices.extend(said.iter().map(|notice| format!("{name}: {notice}")));
                     self.groups[at].workloads.push(file.key.clone());
                     files.push(file);
@@ -41,12 +41,12 @@ impl Suite {
 
     /// The files that a pattern matches, in order of their names. A name without a wildcard need not exist: reading it
     /// reports that.
-    fn paths(&self, folder: &Path, pattern: &str) -> Result<Vec<PathBuf>, SuiteError> {
+    fn matching_paths(&self, folder: &Path, pattern: &str) -> Result<Vec<PathBuf>, SuiteError> {
         if !is_glob(pattern) && !pattern.contains('[') {
             return Ok(vec![folder.join(pattern)]);
         }
         let whole = Path::new(&Pattern::escape(&folder.to_string_lossy())).join(pattern);
-        let bad = |reason: String| self.wrong(pattern, reason);
+        let bad = |reason: String| self.error_at_text(pattern, reason);
         let found = ::glob::glob(&whole.to_string_lossy())
             .map_err(|error| bad(format!("`{pattern}` is not a pattern of files: {error}")))?;
         let found = found.collect::<Result<Vec<PathBuf>, _>>().map_err(|error| bad(error.to_string()))?;
@@ -91,7 +91,7 @@ mod tests {
         let names: Vec<&str> = files.iter().filter_map(|file| file.key.split('/').nth(1)).collect();
         assert_eq!(names, ["a.csv", "b.csv", "one.csv"]);
         let catalog = Catalog::new(None).with_files(files.clone());
-        let selection = suite.select(&catalog, &["bump".to_owned()], |_, _| true).expect("valid");
+        let selection = suite.select_cells(&catalog, &["bump".to_owned()], |_, _| true).expect("valid");
         let picked: Vec<&str> = selection.picks.iter().map(|pick| pick.workload.as_str()).collect();
         assert_eq!(picked, files.iter().map(|file| file.key.as_str()).collect::<Vec<_>>());
         let trace = catalog.load(picked[0]).expect("readable");

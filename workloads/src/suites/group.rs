@@ -78,7 +78,7 @@ impl Group {
     }
 
     /// What is wrong with the group's workloads and files, and the text in the suite that it is about.
-    pub(super) fn fault(&self) -> Option<(&'static str, &'static str)> {
+    pub(super) fn find_fault(&self) -> Option<(&'static str, &'static str)> {
         let has_options =
             self.align.is_some() || self.part.is_some() || !self.dims.is_empty() || self.in_place.is_some();
         if self.planners.is_empty() && self.allocators.is_empty() {
@@ -93,7 +93,7 @@ impl Group {
     }
 
     /// The limits of the cells for one planner on one workload.
-    pub(super) fn cells(&self) -> Vec<CellLimits> {
+    pub(super) fn cell_limits(&self) -> Vec<CellLimits> {
         let seconds = match (&self.time_limit, self.time_limits.as_slice()) {
             (limit, []) => vec![*limit],
             (_, several) => several.iter().copied().map(Some).collect(),

@@ -56,7 +56,7 @@ pub struct ScheduleGroup {
 
 impl ScheduleGroup {
     /// The first error in its numbers: the field and the reason.
-    pub(super) fn fault(&self) -> Option<(&'static str, String)> {
+    pub(super) fn find_fault(&self) -> Option<(&'static str, String)> {
         let time = |seconds: Option<f64>| seconds.filter(|&wrong| !(wrong > 0.0 && wrong < 1e9));
         if self.batches.is_empty() || self.batches.contains(&0) {
             return Some(("batches", "`batches` needs at least one number, each above 0".to_owned()));
@@ -77,7 +77,11 @@ impl ScheduleGroup {
         wrong.map(|wrong| ("time_limit", format!("a time limit of {wrong} seconds")))
     }
 
-    pub(super) fn problems(&self, nets: &[Spec], machines: &[Machine]) -> Vec<(Spec, Machine, Option<u64>)> {
+    pub(super) fn list_problems(
+        &self,
+        nets: &[Spec],
+        machines: &[Machine],
+    ) -> Vec<(Spec, Machine, Option<u64>)> {
         let links: Vec<Option<f64>> = optional(&self.links);
         let capacities = optional(&self.capacities);
         let mut problems = Vec::new();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use planlab_graph::Machine;
 
 use super::suite::{Suite, SuiteError};
-use crate::glob::glob;
+use crate::glob::matches_glob;
 use crate::models::{Mode, Spec, models};
 
 /// One scheduler on one problem.
@@ -42,21 +42,21 @@ impl Suite {
     /// # Errors
     ///
     /// [`SuiteError::Bad`] for a pattern that matches no net, machine or scheduler.
-    pub fn schedules(&self, schedulers: &[String]) -> Result<Vec<SchedulePick>, SuiteError> {
+    pub fn schedule_cells(&self, schedulers: &[String]) -> Result<Vec<SchedulePick>, SuiteError> {
         let mut picks = Vec::new();
         for group in &self.schedules {
             let models: Vec<_> = models().collect();
             let names: Vec<&str> = models.iter().map(|net| net.name).collect();
-            let nets = self.matching("net", &group.nets, &names)?;
+            let nets = self.matching_indices("net", &group.nets, &names)?;
             let nets: Vec<Spec> = nets.iter().map(|&at| Spec::new(models[at], Mode::Train, 1)).collect();
-            let machines = self.matching("machine", &group.machines, &Machine::BUILT_IN)?;
+            let machines = self.matching_indices("machine", &group.machines, &Machine::BUILT_IN)?;
             let machine = |&at: &usize| Machine::built_in(Machine::BUILT_IN[at]);
             let machines: Vec<Machine> = machines.iter().filter_map(machine).collect();
             let keys: Vec<&str> = schedulers.iter().map(String::as_str).collect();
-            self.matching("scheduler", &group.except, &keys)?;
-            let mut chosen = self.matching("scheduler", &group.schedulers, &keys)?;
-            chosen.retain(|&at| !group.except.iter().any(|pattern| glob(pattern, keys[at])));
-            for (spec, machine, capacity) in group.problems(&nets, &machines) {
+            self.matching_indices("scheduler", &group.except, &keys)?;
+            let mut chosen = self.matching_indices("scheduler", &group.schedulers, &keys)?;
+            chosen.retain(|&at| !group.except.iter().any(|pattern| matches_glob(pattern, keys[at])));
+            for (spec, machine, capacity) in group.list_problems(&nets, &machines) {
                 for &at in &chosen {
                     let pick = SchedulePick {
                         spec,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::group::{CellLimits, Group};
 use super::suite::{Expectation, Suite, SuiteError};
 use crate::catalog::{Catalog, WorkloadError};
-use crate::glob::{glob, is_glob};
+use crate::glob::{is_glob, matches_glob};
 use crate::nearest::{did_you_mean, nearest};
 use crate::process::selects;
 
@@ -60,7 +60,7 @@ impl Suite {
     ///
     /// [`SuiteError::Bad`] for an unknown key, or a pattern that matches no workload. A pattern for missing public
     /// instances only gives a notice.
-    pub fn select(
+    pub fn select_cells(
         &self,
         catalog: &Catalog,
         planners: &[String],
@@ -70,16 +70,18 @@ impl Suite {
         let mut selection = Selection::default();
         let mut known = BTreeSet::new();
         for group in &self.groups {
-            let chosen = self.planners(group, planners, &mut selection.notices);
-            let workloads = self.workloads(group, catalog, &keys, &mut selection.notices)?;
+            let chosen = self.group_planners(group, planners, &mut selection.notices);
+            let workloads = self.group_workloads(group, catalog, &keys, &mut selection.notices)?;
             // Only the workloads of planned cells are inspected.
             for workload in workloads.into_iter().filter(|_| !chosen.is_empty()) {
-                let buffers = catalog.buffers(&workload).map_err(|error| self.bad(&workload, &error))?;
+                let buffers = catalog
+                    .buffer_count(&workload)
+                    .map_err(|error| self.workload_error(&workload, &error))?;
                 for planner in &chosen {
                     let large = planner.starts_with("mip/") && buffers > self.limits.mip_max_buffers;
                     let slow = group.quick && !is_quick(planner, buffers);
                     let fits = group.max_buffers.is_none_or(|most| buffers <= most) && !large && !slow;
-                    for limits in group.cells().into_iter().filter(|_| fits) {
+                    for limits in group.cell_limits().into_iter().filter(|_| fits) {
                         let CellLimits { time_limit, capacity, threads } = limits;
                         let listed = time_limit.filter(|_| !group.time_limits.is_empty());
                         let key = (workload.clone(), planner.clone(), capacity, threads, listed);
@@ -111,7 +113,7 @@ impl Suite {
     /// # Errors
     ///
     /// [`SuiteError::Bad`] with the line and similar names.
-    pub fn check(
+    pub fn check_names(
         &self,
         catalog: &Catalog,
         planners: &[String],
@@ -121,10 +123,10 @@ impl Suite {
         let known: Vec<&str> = planners.iter().map(String::as_str).chain(absent.iter().copied()).collect();
         let patterns = self.groups.iter().flat_map(|group| group.planners.iter().chain(&group.except));
         for pattern in patterns {
-            if !pattern.starts_with(EXTERNAL) && !known.iter().any(|key| glob(pattern, key)) {
+            if !pattern.starts_with(EXTERNAL) && !known.iter().any(|key| matches_glob(pattern, key)) {
                 let near = nearest(pattern, known.iter().copied());
                 let reason = format!("there is no planner `{pattern}`{}", did_you_mean(&near));
-                return Err(self.wrong(pattern, reason));
+                return Err(self.error_at_text(pattern, reason));
             }
         }
         let missing = |known: &Expectation| {
@@ -132,7 +134,7 @@ impl Suite {
         };
         for expectation in self.expect.iter().filter(|known| missing(known)) {
             if let Some(reason) = why_missing(expectation, catalog, &known, absent) {
-                return Err(self.at(&|text| line_of(text, expectation), reason));
+                return Err(self.error_at_line(&|text| line_of(text, expectation), reason));
             }
         }
         Ok(())
@@ -143,15 +145,21 @@ impl Suite {
     ///
     /// # Errors
     ///
-    /// [`SuiteError::Bad`] for a pattern that matches no allocator; otherwise like [`Suite::select`].
-    pub fn baselines(&self, catalog: &Catalog, allocators: &[&str]) -> Result<Vec<Baseline>, SuiteError> {
+    /// [`SuiteError::Bad`] for a pattern that matches no allocator; otherwise like [`Suite::select_cells`].
+    pub fn baseline_cells(
+        &self,
+        catalog: &Catalog,
+        allocators: &[&str],
+    ) -> Result<Vec<Baseline>, SuiteError> {
         let keys = catalog.keys();
         let (mut baselines, mut known, mut notices) = (Vec::new(), BTreeSet::new(), Vec::new());
         for group in self.groups.iter().filter(|group| !group.allocators.is_empty()) {
-            let chosen = self.matching("allocator", &group.allocators, allocators)?;
-            for workload in self.workloads(group, catalog, &keys, &mut notices)? {
+            let chosen = self.matching_indices("allocator", &group.allocators, allocators)?;
+            for workload in self.group_workloads(group, catalog, &keys, &mut notices)? {
                 if let Some(most) = group.max_buffers {
-                    let buffers = catalog.buffers(&workload).map_err(|error| self.bad(&workload, &error))?;
+                    let buffers = catalog
+                        .buffer_count(&workload)
+                        .map_err(|error| self.workload_error(&workload, &error))?;
                     if buffers > most {
                         continue;
                     }
@@ -168,9 +176,9 @@ impl Suite {
         Ok(baselines)
     }
 
-    fn planners(&self, group: &Group, planners: &[String], notices: &mut Vec<String>) -> Vec<String> {
+    fn group_planners(&self, group: &Group, planners: &[String], notices: &mut Vec<String>) -> Vec<String> {
         for pattern in &group.planners {
-            if planners.iter().any(|planner| glob(pattern, planner)) {
+            if planners.iter().any(|planner| matches_glob(pattern, planner)) {
                 continue;
             }
             if pattern.starts_with(EXTERNAL) {
@@ -180,12 +188,14 @@ impl Suite {
                 notices.push(format!("this build has no planner `{pattern}`{}", did_you_mean(&near)));
             }
         }
-        let any = |patterns: &[String], planner: &str| patterns.iter().any(|pattern| glob(pattern, planner));
+        let any = |patterns: &[String], planner: &str| {
+            patterns.iter().any(|pattern| matches_glob(pattern, planner))
+        };
         let wanted = |planner: &&String| any(&group.planners, planner) && !any(&group.except, planner);
         planners.iter().filter(wanted).cloned().collect()
     }
 
-    fn workloads(
+    fn group_workloads(
         &self,
         group: &Group,
         catalog: &Catalog,
@@ -200,9 +210,9 @@ impl Suite {
             } else if !is_glob(pattern) && catalog.describe(pattern).is_some() {
                 chosen.push(pattern.clone());
             } else {
-                match catalog.unknown(pattern) {
+                match catalog.unknown_key(pattern) {
                     WorkloadError::Absent { notice, .. } => notices.push(notice),
-                    error => return Err(self.bad(pattern, &error)),
+                    error => return Err(self.workload_error(pattern, &error)),
                 }
             }
         }
@@ -239,7 +249,7 @@ fn why_missing(
         return Some(format!("an expectation of `{planner}`, which is no planner{}", did_you_mean(&near)));
     }
     if catalog.describe(workload).is_none() {
-        let error = catalog.unknown(workload);
+        let error = catalog.unknown_key(workload);
         let is_absent = matches!(error, WorkloadError::Absent { .. });
         return (!is_absent).then(|| format!("an expectation: {error}"));
     }

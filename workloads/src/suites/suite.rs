@@ -13,7 +13,7 @@ use super::schedule_group::ScheduleGroup;
 use crate::catalog::WorkloadError;
 use crate::external::ExternalError;
 use crate::formats::{InputLimits, read_document};
-use crate::glob::glob;
+use crate::glob::matches_glob;
 use crate::nearest::{did_you_mean, nearest};
 
 static SUITES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/suites");
@@ -162,12 +162,12 @@ impl Suite {
     /// # Errors
     ///
     /// [`SuiteError`]: the suite does not exist (with similar names), or the file is invalid.
-    pub fn find(name: &str) -> Result<Self, SuiteError> {
+    pub fn find_suite(name: &str) -> Result<Self, SuiteError> {
         if let Some(suite) = builtin().iter().find(|suite| suite.name == name) {
             return Ok(suite.clone());
         }
         if name.contains('/') || name.ends_with(".toml") {
-            return Self::read(Path::new(name));
+            return Self::read_suite(Path::new(name));
         }
         let names = builtin().iter().map(|suite| suite.name.as_str());
         let nearest = nearest(name, names).into_iter().map(str::to_owned).collect();
@@ -179,7 +179,7 @@ impl Suite {
     /// # Errors
     ///
     /// [`SuiteError`]: why the file cannot be read, or the error in it with its line.
-    pub fn read(path: &Path) -> Result<Self, SuiteError> {
+    pub fn read_suite(path: &Path) -> Result<Self, SuiteError> {
         let file = path.display().to_string();
         let input = fs::File::open(path).map_err(|source| SuiteError::Io { file: file.clone(), source })?;
         let text = read_document(&file, input, InputLimits::default()).map_err(|error| SuiteError::Bad {
@@ -191,51 +191,52 @@ impl Suite {
     }
 
     /// An error at the line of the file that contains `what`.
-    pub(super) fn bad(&self, what: &str, error: &WorkloadError) -> SuiteError {
-        self.wrong(what, error.to_string())
+    pub(super) fn workload_error(&self, what: &str, error: &WorkloadError) -> SuiteError {
+        self.error_at_text(what, error.to_string())
     }
 
-    pub(super) fn wrong(&self, what: &str, reason: String) -> SuiteError {
+    pub(super) fn error_at_text(&self, what: &str, reason: String) -> SuiteError {
         let quoted = format!("\"{what}\"");
         let named = |text: &str| {
             let position = |part: &str| text.lines().position(|line| line.contains(part));
             position(&quoted).or_else(|| position(what)).map(|index| index + 1)
         };
-        self.at(&named, reason)
+        self.error_at_line(&named, reason)
     }
 
     /// The indices of the names that match one of the patterns, ascending.
-    pub(super) fn matching(
+    pub(super) fn matching_indices(
         &self,
         what: &str,
         patterns: &[String],
         names: &[&str],
     ) -> Result<Vec<usize>, SuiteError> {
         for pattern in patterns {
-            if !names.iter().any(|name| glob(pattern, name)) {
+            if !names.iter().any(|name| matches_glob(pattern, name)) {
                 let near = nearest(pattern, names.iter().copied());
-                return Err(
-                    self.wrong(pattern, format!("there is no {what} `{pattern}`{}", did_you_mean(&near)))
-                );
+                return Err(self.error_at_text(
+                    pattern,
+                    format!("there is no {what} `{pattern}`{}", did_you_mean(&near)),
+                ));
             }
         }
-        let fits = |&at: &usize| patterns.iter().any(|pattern| glob(pattern, names[at]));
+        let fits = |&at: &usize| patterns.iter().any(|pattern| matches_glob(pattern, names[at]));
         Ok((0..names.len()).filter(fits).collect())
     }
 
     /// An error at the line that `find` finds in the text of this suite or of an included one; otherwise at the first
     /// line.
-    pub(super) fn at(&self, find: &dyn Fn(&str) -> Option<usize>, reason: String) -> SuiteError {
-        let (file, line) = self.place(find).unwrap_or((&self.file, 1));
+    pub(super) fn error_at_line(&self, find: &dyn Fn(&str) -> Option<usize>, reason: String) -> SuiteError {
+        let (file, line) = self.find_place(find).unwrap_or((&self.file, 1));
         SuiteError::Bad { file: file.to_owned(), line, reason }
     }
 
-    fn place(&self, find: &dyn Fn(&str) -> Option<usize>) -> Option<(&str, usize)> {
+    fn find_place(&self, find: &dyn Fn(&str) -> Option<usize>) -> Option<(&str, usize)> {
         if let Some(line) = find(&self.text) {
             return Some((&self.file, line));
         }
         let mut included = builtin().iter().filter(|suite| self.include.contains(&suite.name));
-        included.find_map(|suite| suite.place(find))
+        included.find_map(|suite| suite.find_place(find))
     }
 }
 
@@ -264,7 +265,7 @@ pub(super) fn parse(file: &str, text: &str, known: &[Suite]) -> Result<Suite, Su
             return Err(bad(place("time_limit"), format!("a time limit of {wrong} seconds")));
         }
     }
-    if let Some((field, fault)) = schedules.iter().find_map(ScheduleGroup::fault) {
+    if let Some((field, fault)) = schedules.iter().find_map(ScheduleGroup::find_fault) {
         return Err(bad(place(field), fault));
     }
     for other in &include {
@@ -279,7 +280,7 @@ pub(super) fn parse(file: &str, text: &str, known: &[Suite]) -> Result<Suite, Su
     if groups.is_empty() && schedules.is_empty() {
         return Err(bad(0, "the suite has neither a [[group]] nor a [[schedule]]".to_owned()));
     }
-    if let Some((what, fault)) = groups.iter().find_map(Group::fault) {
+    if let Some((what, fault)) = groups.iter().find_map(Group::find_fault) {
         return Err(bad(place(what), fault.to_owned()));
     }
     let (file, text) = (file.to_owned(), text.to_owned());

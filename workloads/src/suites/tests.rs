@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::suite::parse;
 use super::*;
 use crate::Catalog;
-use crate::expected::expected;
+use crate::expected::expected_figures;
 
 fn planners() -> Vec<String> {
     ["bump", "best-fit", "best-fit/reference", "first-fit/size", "mip/highs"].map(str::to_owned).to_vec()
@@ -19,7 +19,7 @@ const fn all_quick(_planner: &str, _buffers: usize) -> bool {
 fn every_embedded_suite_selects_something() {
     let catalog = Catalog::new(None);
     for suite in builtin() {
-        let selection = suite.select(&catalog, &planners(), all_quick).expect(&suite.name);
+        let selection = suite.select_cells(&catalog, &planners(), all_quick).expect(&suite.name);
         let is_empty = suite.name == "public" || suite.name.starts_with("offload/");
         assert_eq!(selection.picks.is_empty(), is_empty, "{}", suite.name);
         assert!(suite.analysis.len() > 40, "{}", suite.name);
@@ -30,7 +30,7 @@ fn every_embedded_suite_selects_something() {
 fn all_is_seeds_recorded_and_synthetic() {
     let catalog = Catalog::new(None);
     let picks = |name: &str| {
-        Suite::find(name).expect(name).select(&catalog, &planners(), all_quick).expect(name).picks
+        Suite::find_suite(name).expect(name).select_cells(&catalog, &planners(), all_quick).expect(name).picks
     };
     let all = picks("all");
     for name in ["seeds", "recorded", "synthetic"] {
@@ -40,8 +40,8 @@ fn all_is_seeds_recorded_and_synthetic() {
 
 #[test]
 fn the_seeds_expect_what_was_measured() {
-    let suite = Suite::find("seeds").expect("embedded");
-    for propagation in &expected().propagation {
+    let suite = Suite::find_suite("seeds").expect("embedded");
+    for propagation in &expected_figures().propagation {
         for planner in ["best-fit", "best-fit/reference"] {
             let known = suite.expect.iter().find(|e| e.workload == propagation.key && e.planner == planner);
             assert_eq!(
@@ -57,14 +57,14 @@ fn the_seeds_expect_what_was_measured() {
 #[test]
 fn the_published_optima_need_no_model() {
     let catalog = Catalog::new(None);
-    let picks = Suite::find("seeds")
+    let picks = Suite::find_suite("seeds")
         .expect("embedded")
-        .select(&catalog, &planners(), all_quick)
+        .select_cells(&catalog, &planners(), all_quick)
         .expect("valid")
         .picks;
     for key in ["chainer/alexnet/infer/b1", "chainer/googlenet/infer/b1"] {
         assert!(picks.iter().any(|pick| pick.workload == key && pick.planner == "mip/highs"), "{key}");
-        let known = expected().propagation(key).expect("measured");
+        let known = expected_figures().propagation(key).expect("measured");
         assert_eq!(known.best_fit_height, known.load, "{key}");
     }
 }
@@ -72,10 +72,13 @@ fn the_published_optima_need_no_model() {
 #[test]
 fn mips_run_on_small_workloads_only() {
     let catalog = Catalog::new(None);
-    for pick in
-        Suite::find("all").expect("embedded").select(&catalog, &planners(), all_quick).expect("valid").picks
+    for pick in Suite::find_suite("all")
+        .expect("embedded")
+        .select_cells(&catalog, &planners(), all_quick)
+        .expect("valid")
+        .picks
     {
-        let buffers = catalog.buffers(&pick.workload).expect("known");
+        let buffers = catalog.buffer_count(&pick.workload).expect("known");
         assert!(!pick.planner.starts_with("mip/") || buffers <= 300, "{}", pick.workload);
     }
 }
@@ -105,7 +108,8 @@ fn errors_name_file_and_line() {
         ("nothing/*", "bad.toml:4: there is no workload `nothing/*`"),
     ] {
         let suite = parse("bad.toml", &format!("{head}{}", group.replace("WHAT", key)), builtin());
-        let error = suite.expect("well formed").select(&catalog, &planners(), all_quick).expect_err(key);
+        let error =
+            suite.expect("well formed").select_cells(&catalog, &planners(), all_quick).expect_err(key);
         assert!(error.to_string().starts_with(place), "{error}");
     }
 }
@@ -116,7 +120,7 @@ fn lists_of_limits_make_cells() {
                 planners = [\"bump\", \"external/peer\"]\ntime_limits = [1.0, 2.0]\n\
                 capacities = [10, 20, 30]\nthreads = [1, 2]\nrepetitions = 5\n";
     let suite = parse("x.toml", text, builtin()).expect("well formed");
-    let selection = suite.select(&Catalog::new(None), &planners(), all_quick).expect("valid");
+    let selection = suite.select_cells(&Catalog::new(None), &planners(), all_quick).expect("valid");
     assert_eq!(selection.picks.len(), 12);
     let last = selection.picks.last().expect("twelve");
     assert_eq!(last.time_limit, Some(Duration::from_secs(2)));
@@ -136,7 +140,7 @@ fn what_a_group_for_quick_planners_leaves_out_another_group_may_have() {
                 workloads = [\"chainer/alexnet/infer/b1\"]\nplanners = [\"b*\"]\ntime_limit = 3.0\n";
     let suite = parse("x.toml", text, builtin()).expect("well formed");
     let is_quick = |planner: &str, buffers: usize| planner == "bump" && buffers == 39;
-    let picks = suite.select(&Catalog::new(None), &planners(), is_quick).expect("valid").picks;
+    let picks = suite.select_cells(&Catalog::new(None), &planners(), is_quick).expect("valid").picks;
     let chosen: Vec<(&str, Option<Duration>)> =
         picks.iter().map(|pick| (pick.planner.as_str(), pick.time_limit)).collect();
     let limit = Some(Duration::from_secs(3));
@@ -151,7 +155,7 @@ fn allocators_are_played_on_the_workloads_of_their_groups() {
                 allocators = [\"cupy*\"]\nmax_buffers = 250\n[[group]]\n\
                 workloads = [\"chainer/alexnet/infer/b1\"]\nplanners = [\"bump\"]\nallocators = [\"*\"]\n";
     let suite = parse("x.toml", text, builtin()).expect("well formed");
-    let baselines = suite.baselines(&catalog, &keys).expect("valid");
+    let baselines = suite.baseline_cells(&catalog, &keys).expect("valid");
     let of = |workload: &str| -> Vec<&str> {
         let own = baselines.iter().filter(|baseline| baseline.workload == workload);
         own.map(|baseline| baseline.allocator.as_str()).collect()
@@ -159,9 +163,9 @@ fn allocators_are_played_on_the_workloads_of_their_groups() {
     assert_eq!(of("chainer/googlenet/infer/b1"), ["cupy1-pool", "cupy2rc1-pool"]);
     assert_eq!(of("chainer/alexnet/infer/b1"), ["cupy1-pool", "cupy2rc1-pool", "network-wise"]);
     assert!(of("chainer/inception-resnet-v2/infer/b1").is_empty(), "too many buffers");
-    assert_eq!(suite.select(&catalog, &planners(), all_quick).expect("valid").picks.len(), 1);
+    assert_eq!(suite.select_cells(&catalog, &planners(), all_quick).expect("valid").picks.len(), 1);
     let wrong = parse("x.toml", &text.replace("cupy*", "cupi1-pool"), builtin()).expect("well formed");
-    let error = wrong.baselines(&catalog, &keys).expect_err("no such allocator");
+    let error = wrong.baseline_cells(&catalog, &keys).expect_err("no such allocator");
     let start = "x.toml:5: there is no allocator `cupi1-pool`; did you mean `cupy1-pool`";
     assert!(error.to_string().starts_with(start), "{error}");
     let none = text.replace("planners = [\"bump\"]\nallocators = [\"*\"]\n", "");
@@ -191,8 +195,8 @@ fn embedded_suites_name_allocators_that_exist_on_the_nets_of_the_paper() {
         "profile-guided/scoped",
     ];
     let count = |name: &str, allocator: &str| {
-        let suite = Suite::find(name).expect(name);
-        let baselines = suite.baselines(&catalog, &keys).expect(name);
+        let suite = Suite::find_suite(name).expect(name);
+        let baselines = suite.baseline_cells(&catalog, &keys).expect(name);
         baselines.iter().filter(|baseline| baseline.allocator == allocator).count()
     };
     let nets = catalog.keys().iter().filter(|key| key.starts_with("chainer/")).count();
@@ -205,8 +209,8 @@ fn embedded_suites_name_allocators_that_exist_on_the_nets_of_the_paper() {
     let processes = recorded.iter().filter(|key| key.ends_with("/process")).count();
     assert_eq!((processes, count("recorded", "pytorch-caching")), (54, traces));
     assert_eq!(count("recorded", "tlsf"), traces - processes);
-    let suite = Suite::find("recorded").expect("embedded");
-    let picks = suite.select(&catalog, &planners(), all_quick).expect("all there").picks;
+    let suite = Suite::find_suite("recorded").expect("embedded");
+    let picks = suite.select_cells(&catalog, &planners(), all_quick).expect("all there").picks;
     assert!(!picks.is_empty() && picks.iter().all(|pick| !pick.workload.ends_with("/process")));
 }
 
@@ -219,8 +223,8 @@ fn names_that_stand_for_nothing_are_refused() {
     let catalog = Catalog::new(None);
     let check = |text: &str| {
         let suite = parse("x.toml", text, builtin()).expect("well formed");
-        let picks = suite.select(&catalog, &planners(), all_quick).expect("known workloads").picks;
-        suite.check(&catalog, &planners(), &["cp/pumpkin"], &picks).map_err(|error| error.to_string())
+        let picks = suite.select_cells(&catalog, &planners(), all_quick).expect("known workloads").picks;
+        suite.check_names(&catalog, &planners(), &["cp/pumpkin"], &picks).map_err(|error| error.to_string())
     };
     assert_eq!(check(text), Ok(()));
     let key = "chainer/alexnet/infer/b1";
@@ -255,12 +259,12 @@ fn names_that_stand_for_nothing_are_refused() {
 fn what_is_wrong_in_an_included_suite_is_told_by_its_file_and_line() {
     let text = "name = \"x\"\nanalysis = \"x\"\ninclude = [\"all\"]\n";
     let suite = parse("x.toml", text, builtin()).expect("well formed");
-    let seeds = Suite::find("seeds").expect("embedded");
+    let seeds = Suite::find_suite("seeds").expect("embedded");
     let line = seeds.text.lines().position(|line| line == "[[expect]]").expect("it has some") + 1;
     let patterns = suite.groups.iter().flat_map(|group| group.planners.iter().chain(&group.except));
     let known: Vec<String> = patterns.cloned().chain(["best-fit".to_owned()]).collect();
     // No cells at all: as if `[limits]` excluded the cells that the included suite expects.
-    let error = suite.check(&Catalog::new(None), &known, &[], &[]).expect_err("nothing is run");
+    let error = suite.check_names(&Catalog::new(None), &known, &[], &[]).expect_err("nothing is run");
     let (place, told) = (format!("{}:{line}: this `[[expect]]`", seeds.file), error.to_string());
     assert!(told.starts_with(&place), "{told} rather than {place}");
     assert!(place.starts_with("suites/seeds.toml:"), "{place}");
@@ -268,8 +272,9 @@ fn what_is_wrong_in_an_included_suite_is_told_by_its_file_and_line() {
 
 #[test]
 fn missing_public_instances_are_a_notice() {
-    let suite = Suite::find("public").expect("embedded");
-    let selection = suite.select(&Catalog::new(None), &planners(), all_quick).expect("a notice, no error");
+    let suite = Suite::find_suite("public").expect("embedded");
+    let selection =
+        suite.select_cells(&Catalog::new(None), &planners(), all_quick).expect("a notice, no error");
     assert!(selection.notices.iter().any(|notice| notice.contains("idealloc")), "{:?}", selection.notices);
 }
 
@@ -284,9 +289,9 @@ fn mips_run_on_small_public_instances() {
         let rows: String = (0..buffers).map(|id| format!("{id},0,3,4\n")).collect();
         fs::write(path, format!("id,lower,upper,size\n{rows}")).expect("writable");
     }
-    let suite = Suite::find("public").expect("embedded");
+    let suite = Suite::find_suite("public").expect("embedded");
     let catalog = Catalog::new(Some(corpus.path().to_owned()));
-    let picks = suite.select(&catalog, &planners(), all_quick).expect("all there").picks;
+    let picks = suite.select_cells(&catalog, &planners(), all_quick).expect("all there").picks;
     let with_mip = picks.iter().filter(|pick| pick.planner == "mip/highs");
     assert_eq!(
         with_mip.map(|pick| pick.workload.as_str()).collect::<Vec<_>>(),
@@ -296,9 +301,9 @@ fn mips_run_on_small_public_instances() {
 
 #[test]
 fn an_unknown_suite_has_near_ones() {
-    let error = Suite::find("smokes").expect_err("unknown");
+    let error = Suite::find_suite("smokes").expect_err("unknown");
     assert_eq!(error.to_string(), "there is no suite `smokes`; did you mean `smoke`?");
-    assert!(matches!(Suite::find("missing.toml"), Err(SuiteError::Io { .. })));
+    assert!(matches!(Suite::find_suite("missing.toml"), Err(SuiteError::Io { .. })));
 }
 
 #[test]
@@ -307,13 +312,15 @@ fn suites_of_schedules_select_nets_machines_and_schedulers() {
         .map(str::to_owned)
         .to_vec();
     for suite in builtin().iter().filter(|suite| suite.name.starts_with("offload/")) {
-        let picks = suite.schedules(&schedulers).expect(&suite.name);
+        let picks = suite.schedule_cells(&schedulers).expect(&suite.name);
         assert!(!picks.is_empty() && suite.groups.is_empty(), "{}", suite.name);
     }
-    let every = Suite::find("offload/every").expect("embedded").schedules(&schedulers).expect("valid");
+    let every =
+        Suite::find_suite("offload/every").expect("embedded").schedule_cells(&schedulers).expect("valid");
     let nets = crate::models::models().count();
     assert_eq!(every.len(), nets * 3 * 3 * (schedulers.len() - 1), "all but in-core, which never fits");
-    let pooch = Suite::find("offload/pooch").expect("embedded").schedules(&schedulers).expect("valid");
+    let pooch =
+        Suite::find_suite("offload/pooch").expect("embedded").schedule_cells(&schedulers).expect("valid");
     assert!(pooch.iter().any(|pick| pick.machine.copy_in.total_cmp(&16e9).is_eq() && pick.spec.batch == 512));
     assert!(pooch.iter().all(|pick| pick.planner_time_limit == Some(Duration::from_secs(2))));
 }

@@ -31,12 +31,12 @@ impl Dice {
     }
 
     /// Like [`Dice::between`], for steps.
-    pub(super) fn steps(&mut self, low: u32, high: u32) -> u32 {
+    pub(super) fn steps_between(&mut self, low: u32, high: u32) -> u32 {
         u32::try_from(self.between(u64::from(low), u64::from(high))).expect("no more than the upper end")
     }
 
     /// True with a probability of `chance` percent.
-    pub(super) fn percent(&mut self, chance: u64) -> bool {
+    pub(super) fn roll_percent(&mut self, chance: u64) -> bool {
         self.below(100) < chance
     }
 

@@ -32,15 +32,15 @@ pub struct Made {
 }
 
 impl Made {
-    pub(super) fn plain(buffers: Vec<Buffer>) -> Result<Self, ParameterError> {
+    pub(super) fn from_buffers(buffers: Vec<Buffer>) -> Result<Self, ParameterError> {
         let instance = Instance::from_buffers(buffers)?;
         Ok(Self { instance, labels: None, optimum: None, witness: None })
     }
 
     /// Buffers with the offsets of a plan that is known to be optimal.
-    pub(super) fn solved(placed: Vec<(Buffer, u64)>, optimum: u64) -> Result<Self, ParameterError> {
+    pub(super) fn from_placed(placed: Vec<(Buffer, u64)>, optimum: u64) -> Result<Self, ParameterError> {
         let witness = placed.iter().map(|&(_, offset)| Offset::new(offset)).collect();
-        let made = Self::plain(placed.into_iter().map(|(buffer, _)| buffer).collect())?;
+        let made = Self::from_buffers(placed.into_iter().map(|(buffer, _)| buffer).collect())?;
         Ok(Self { optimum: Some(Bytes::new(optimum)), witness: Some(witness), ..made })
     }
 }

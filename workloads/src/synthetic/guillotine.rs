@@ -33,13 +33,13 @@ pub const FAMILY: Family = Family {
     parameters: &[
         N,
         SEED,
-        Parameter::number(
+        Parameter::from_number(
             "height",
             "2097152",
             (64, 1 << 40),
             "height of the rectangle, in granules of 512 bytes",
         ),
-        Parameter::number("aspect", "50", (0, 100), "chance in percent that a cut is across the steps"),
+        Parameter::from_number("aspect", "50", (0, 100), "chance in percent that a cut is across the steps"),
     ],
     make,
 };
@@ -59,8 +59,8 @@ pub(super) struct Piece {
 fn make(values: &Values) -> Result<Made, ParameterError> {
     let mut dice = Dice::new(values.number("seed"), FAMILY.name);
     let whole = Piece::new(values.number("n"), values.number("height"));
-    let done = whole.cut_up(|piece| piece.cut(&mut dice, values.number("aspect")).to_vec());
-    whole.solve(done, &mut dice)
+    let done = whole.cut_up(|piece| piece.cut_piece(&mut dice, values.number("aspect")).to_vec());
+    whole.solve_pieces(done, &mut dice)
 }
 
 impl Piece {
@@ -78,7 +78,7 @@ impl Piece {
     }
 
     /// The most buffers that it can become.
-    pub(super) const fn cells(self) -> u64 {
+    pub(super) const fn most_buffers(self) -> u64 {
         self.width().saturating_mul(self.height())
     }
 
@@ -96,20 +96,20 @@ impl Piece {
     }
 
     /// The pieces that fill it as buffers, shuffled.
-    pub(super) fn solve(self, mut pieces: Vec<Self>, dice: &mut Dice) -> Result<Made, ParameterError> {
+    pub(super) fn solve_pieces(self, mut pieces: Vec<Self>, dice: &mut Dice) -> Result<Made, ParameterError> {
         dice.shuffle(&mut pieces);
         let step = |step: u64| u32::try_from(step).expect("four steps for each buffer fit");
         let placed = pieces.into_iter().map(|piece| {
             let size = Bytes::new(piece.height() * GRANULE);
             (Buffer::new(size, life(step(piece.start), step(piece.end))), piece.low * GRANULE)
         });
-        Made::solved(placed.collect(), self.height() * GRANULE)
+        Made::from_placed(placed.collect(), self.height() * GRANULE)
     }
 
     /// Two pieces on either side of a straight line; both still have all buffers.
-    pub(super) fn halve(self, dice: &mut Dice, aspect: u64) -> [Self; 2] {
+    pub(super) fn halve_piece(self, dice: &mut Dice, aspect: u64) -> [Self; 2] {
         let (width, height) = (self.width(), self.height());
-        let across_steps = if width == 1 || height == 1 { width > 1 } else { dice.percent(aspect) };
+        let across_steps = if width == 1 || height == 1 { width > 1 } else { dice.roll_percent(aspect) };
         let length = if across_steps { width } else { height };
         // Between a quarter and three quarters, if possible.
         let at = dice.between((length / 4).max(1), (length - length / 4).min(length - 1).max(1));
@@ -123,11 +123,11 @@ impl Piece {
     }
 
     /// Cuts it in two, each large enough for its share: no piece gets more buffers than it has cells.
-    fn cut(self, dice: &mut Dice, aspect: u64) -> [Self; 2] {
-        let [mut first, mut second] = self.halve(dice, aspect);
+    fn cut_piece(self, dice: &mut Dice, aspect: u64) -> [Self; 2] {
+        let [mut first, mut second] = self.halve_piece(dice, aspect);
         let share = dice.between(self.count / 4, self.count - self.count / 4);
-        let lower = share.clamp(1, self.count - 1).min(first.cells());
-        first.count = lower.max(self.count.saturating_sub(second.cells()));
+        let lower = share.clamp(1, self.count - 1).min(first.most_buffers());
+        first.count = lower.max(self.count.saturating_sub(second.most_buffers()));
         second.count = self.count - first.count;
         [first, second]
     }

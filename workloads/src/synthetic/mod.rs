@@ -1,12 +1,12 @@
 //! Seeded families of placement problems.
 //!
 //! A key `synthetic/<family>[/<parameter>=<value>...]/n<N>/s<seed>` permanently names one instance, equal on every
-//! machine. [`families`] lists the families with their parameters.
+//! machine. [`all_families`] lists the families with their parameters.
 //!
 //! ```
 //! use planlab_workloads::synthetic;
 //!
-//! let trace = synthetic::generate("guillotine", &[("n", "100"), ("seed", "7")])?;
+//! let trace = synthetic::generate_trace("guillotine", &[("n", "100"), ("seed", "7")])?;
 //! assert_eq!(trace.instance.len(), 100);
 //! assert_eq!(trace.optimum(), Some(trace.instance.load().bytes.get()));
 //! assert_eq!(trace.labels.meta("workload"), Some("synthetic/guillotine/n100/s7"));
@@ -35,7 +35,7 @@ pub use parameters::{Kind, Parameter, ParameterError, Values};
 
 /// Every family.
 #[must_use]
-pub fn families() -> &'static [Family] {
+pub fn all_families() -> &'static [Family] {
     &FAMILIES
 }
 
@@ -63,44 +63,44 @@ static FAMILIES: [Family; 16] = [
 /// # Errors
 ///
 /// [`ParameterError`] for an unknown family or parameter (with similar names), or a forbidden value.
-pub fn generate(family: &str, parameters: &[(&str, &str)]) -> Result<Trace, ParameterError> {
-    let (family, values) = resolve(family, parameters)?;
-    Ok(trace(family, &values, make(family, &values)?))
+pub fn generate_trace(family: &str, parameters: &[(&str, &str)]) -> Result<Trace, ParameterError> {
+    let (family, values) = resolve_parameters(family, parameters)?;
+    Ok(build_trace(family, &values, make_instance(family, &values)?))
 }
 
-/// Like [`generate`], with the plan that proves a known optimum.
+/// Like [`generate_trace`], with the plan that proves a known optimum.
 ///
 /// # Errors
 ///
-/// Like [`generate`].
-pub fn construct(family: &str, parameters: &[(&str, &str)]) -> Result<Made, ParameterError> {
-    let (family, values) = resolve(family, parameters)?;
-    make(family, &values)
+/// Like [`generate_trace`].
+pub fn construct_instance(family: &str, parameters: &[(&str, &str)]) -> Result<Made, ParameterError> {
+    let (family, values) = resolve_parameters(family, parameters)?;
+    make_instance(family, &values)
 }
 
 /// The instance of a key `synthetic/...`.
 ///
 /// # Errors
 ///
-/// Like [`generate`]; also for a key without `n` or seed.
-pub fn load(key: &str) -> Result<Trace, ParameterError> {
-    let (family, values) = parse(key)?;
-    Ok(trace(family, &values, make(family, &values)?))
+/// Like [`generate_trace`]; also for a key without `n` or seed.
+pub fn load_trace(key: &str) -> Result<Trace, ParameterError> {
+    let (family, values) = parse_key(key)?;
+    Ok(build_trace(family, &values, make_instance(family, &values)?))
 }
 
 /// The number of buffers in the instance of a key.
 ///
 /// # Errors
 ///
-/// Like [`load`].
-pub fn buffers(key: &str) -> Result<usize, ParameterError> {
-    let (_, values) = parse(key)?;
+/// Like [`load_trace`].
+pub fn buffer_count(key: &str) -> Result<usize, ParameterError> {
+    let (_, values) = parse_key(key)?;
     Ok(values.count("n"))
 }
 
 /// Keys of instances of every family for lists, from 10 to 1,000,000 buffers, with seed 0.
 #[must_use]
-pub fn selection() -> Vec<String> {
+pub fn listed_keys() -> Vec<String> {
     let variants = [
         ("chain", "/mode=infer"),
         ("skip", "/mode=infer"),
@@ -110,7 +110,7 @@ pub fn selection() -> Vec<String> {
         ("lstm", "/mode=infer"),
     ];
     let mut keys = Vec::new();
-    for family in families() {
+    for family in all_families() {
         let of_family = variants.iter().filter(|(name, _)| *name == family.name).map(|&(_, variant)| variant);
         for variant in std::iter::once("").chain(of_family) {
             for n in [10, 100, 1000, 10_000, 100_000, 1_000_000] {
@@ -123,18 +123,21 @@ pub fn selection() -> Vec<String> {
 
 /// The family of a key, with one line on what it models; `None` if the key is invalid.
 #[must_use]
-pub fn describe(key: &str) -> Option<String> {
-    let (family, values) = parse(key).ok()?;
-    let settings = values.settings(family.parameters);
+pub fn describe_key(key: &str) -> Option<String> {
+    let (family, values) = parse_key(key).ok()?;
+    let settings = values.changed_settings(family.parameters);
     let settings = if settings.is_empty() { String::new() } else { format!(" ({})", settings.join(", ")) };
     Some(format!("{}{settings}", family.summary))
 }
 
-fn make(family: &Family, values: &Values) -> Result<Made, ParameterError> {
+fn make_instance(family: &Family, values: &Values) -> Result<Made, ParameterError> {
     (family.make)(values)
 }
 
-fn resolve(name: &str, parameters: &[(&str, &str)]) -> Result<(&'static Family, Values), ParameterError> {
+fn resolve_parameters(
+    name: &str,
+    parameters: &[(&str, &str)],
+) -> Result<(&'static Family, Values), ParameterError> {
     let family = FAMILIES.iter().find(|family| family.name == name);
     let family = family.ok_or_else(|| ParameterError::UnknownFamily {
         name: name.to_owned(),
@@ -143,7 +146,7 @@ fn resolve(name: &str, parameters: &[(&str, &str)]) -> Result<(&'static Family, 
     Ok((family, Values::new(family.name, family.parameters, parameters)?))
 }
 
-fn parse(key: &str) -> Result<(&'static Family, Values), ParameterError> {
+fn parse_key(key: &str) -> Result<(&'static Family, Values), ParameterError> {
     let bad = || ParameterError::BadKey { key: key.to_owned() };
     let path = key.strip_prefix("synthetic/").ok_or_else(bad)?;
     let (rest, seed) = path.rsplit_once("/s").ok_or_else(bad)?;
@@ -158,22 +161,22 @@ fn parse(key: &str) -> Result<(&'static Family, Values), ParameterError> {
         }
     }
     parameters.extend([("n", n), ("seed", seed)]);
-    resolve(&name, &parameters)
+    resolve_parameters(&name, &parameters)
 }
 
 /// The key of an instance: non-default parameters, then size and seed.
-fn key(family: &Family, values: &Values) -> String {
+fn instance_key(family: &Family, values: &Values) -> String {
     let mut key = format!("synthetic/{}", family.name);
-    for setting in values.settings(family.parameters) {
+    for setting in values.changed_settings(family.parameters) {
         key = format!("{key}/{setting}");
     }
     format!("{key}/n{}/s{}", values.number("n"), values.number("seed"))
 }
 
-fn trace(family: &Family, values: &Values, made: Made) -> Trace {
-    let mut labels = made.labels.unwrap_or_else(|| Labels::numbered(made.instance.len()));
+fn build_trace(family: &Family, values: &Values, made: Made) -> Trace {
+    let mut labels = made.labels.unwrap_or_else(|| Labels::from_numbers(made.instance.len()));
     let mut meta = |key: &str, value: String| labels.metadata.push((key.to_owned(), value));
-    meta("workload", key(family, values));
+    meta("workload", instance_key(family, values));
     meta("family", family.name.to_owned());
     if let Some(optimum) = made.optimum {
         meta("optimum", optimum.to_string());

@@ -28,13 +28,13 @@ pub struct Parameter {
 }
 
 /// The exact number of buffers.
-pub(super) const N: Parameter = Parameter::number("n", "1000", (10, 10_000_000), "number of buffers");
+pub(super) const N: Parameter = Parameter::from_number("n", "1000", (10, 10_000_000), "number of buffers");
 /// The seed of the random numbers.
 pub(super) const SEED: Parameter =
-    Parameter::number("seed", "0", (0, u64::MAX), "start of the random numbers");
+    Parameter::from_number("seed", "0", (0, u64::MAX), "start of the random numbers");
 
 impl Parameter {
-    pub(super) const fn number(
+    pub(super) const fn from_number(
         name: &'static str,
         default: &'static str,
         (low, high): (u64, u64),
@@ -43,7 +43,7 @@ impl Parameter {
         Self { name, default, summary, kind: Kind::Number(low, high) }
     }
 
-    pub(super) const fn choice(
+    pub(super) const fn from_choices(
         name: &'static str,
         choices: &'static [&'static str],
         summary: &'static str,
@@ -111,10 +111,10 @@ pub enum ParameterError {
 
 /// The values of all parameters of a family.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Values(Vec<(&'static str, Value)>);
+pub struct Values(Vec<(&'static str, ParameterValue)>);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Value {
+enum ParameterValue {
     Number(u64),
     Choice(&'static str),
 }
@@ -138,13 +138,13 @@ impl Values {
             let value = all.next().unwrap_or(parameter.default);
             match all.next() {
                 Some(_) => Err(ParameterError::Twice { parameter: parameter.name }),
-                None => Ok((parameter.name, parameter.parse(value)?)),
+                None => Ok((parameter.name, parameter.parse_value(value)?)),
             }
         };
         parameters.iter().map(value).collect::<Result<_, _>>().map(Self)
     }
 
-    fn get(&self, name: &str) -> &Value {
+    fn get(&self, name: &str) -> &ParameterValue {
         let found = self.0.iter().find(|(known, _)| *known == name);
         &found.expect("a family reads its own parameters").1
     }
@@ -157,8 +157,8 @@ impl Values {
     #[must_use]
     pub fn number(&self, name: &str) -> u64 {
         match self.get(name) {
-            Value::Number(number) => *number,
-            Value::Choice(_) => panic!("`{name}` is a word"),
+            ParameterValue::Number(number) => *number,
+            ParameterValue::Choice(_) => panic!("`{name}` is a word"),
         }
     }
 
@@ -190,18 +190,18 @@ impl Values {
     #[must_use]
     pub fn choice(&self, name: &str) -> &'static str {
         match self.get(name) {
-            Value::Choice(word) => word,
-            Value::Number(_) => panic!("`{name}` is a number"),
+            ParameterValue::Choice(word) => word,
+            ParameterValue::Number(_) => panic!("`{name}` is a number"),
         }
     }
 
     /// `name=value` for each non-default parameter, except size and seed.
-    pub(super) fn settings(&self, parameters: &[Parameter]) -> Vec<String> {
+    pub(super) fn changed_settings(&self, parameters: &[Parameter]) -> Vec<String> {
         let mut settings = Vec::new();
         for parameter in parameters {
             let text = match self.get(parameter.name) {
-                Value::Number(number) => number.to_string(),
-                Value::Choice(word) => (*word).to_owned(),
+                ParameterValue::Number(number) => number.to_string(),
+                ParameterValue::Choice(word) => (*word).to_owned(),
             };
             if text != parameter.default && !["n", "seed"].contains(&parameter.name) {
                 settings.push(format!("{}={text}", parameter.name));
@@ -212,15 +212,15 @@ impl Values {
 }
 
 impl Parameter {
-    fn parse(&self, value: &str) -> Result<Value, ParameterError> {
+    fn parse_value(&self, value: &str) -> Result<ParameterValue, ParameterError> {
         let (parsed, allowed) = match self.kind {
             Kind::Number(low, high) => {
                 let number = value.parse().ok().filter(|number| (low..=high).contains(number));
-                (number.map(Value::Number), format!("a whole number from {low} to {high}"))
+                (number.map(ParameterValue::Number), format!("a whole number from {low} to {high}"))
             }
             Kind::Choice(words) => {
                 let word = words.iter().find(|&&word| word == value);
-                (word.map(|&word| Value::Choice(word)), format!("one of {}", words.join(", ")))
+                (word.map(|&word| ParameterValue::Choice(word)), format!("one of {}", words.join(", ")))
             }
         };
         let value = value.chars().take(60).collect();

@@ -24,9 +24,19 @@ pub const FAMILY: Family = Family {
     parameters: &[
         N,
         SEED,
-        Parameter::number("tail", "60", (1, 95), "chance in percent that a size, or a width, doubles again"),
-        Parameter::number("granule", "512", (1, 1 << 20), "bytes that every size is a multiple of"),
-        Parameter::number("live", "64", (1, 1 << 20), "sets the widths: doubles of 1, at most 16 times it"),
+        Parameter::from_number(
+            "tail",
+            "60",
+            (1, 95),
+            "chance in percent that a size, or a width, doubles again",
+        ),
+        Parameter::from_number("granule", "512", (1, 1 << 20), "bytes that every size is a multiple of"),
+        Parameter::from_number(
+            "live",
+            "64",
+            (1, 1 << 20),
+            "sets the widths: doubles of 1, at most 16 times it",
+        ),
     ],
     make,
 };
@@ -40,18 +50,18 @@ fn make(values: &Values) -> Result<Made, ParameterError> {
     let window = Window::new(n, values.number("live"));
     let widest = u64::from(window.mean_width) * 16;
     let buffers = (0..n).map(|_| {
-        let size = Bytes::new(granule * pareto(&mut dice, tail));
-        let width = pareto(&mut dice, tail).min(widest);
-        Buffer::new(size, window.life(&mut dice, u32::try_from(width).expect("at most the widest")))
+        let size = Bytes::new(granule * pareto_number(&mut dice, tail));
+        let width = pareto_number(&mut dice, tail).min(widest);
+        Buffer::new(size, window.random_life(&mut dice, u32::try_from(width).expect("at most the widest")))
     });
-    Made::plain(buffers.collect())
+    Made::from_buffers(buffers.collect())
 }
 
 /// A number from 1 on; at least `2^k` with probability `(tail / 100)^k`, uniform within each doubling.
-fn pareto(dice: &mut Dice, tail: u64) -> u64 {
+fn pareto_number(dice: &mut Dice, tail: u64) -> u64 {
     let mut low = 1;
     for _ in 0..MOST_DOUBLINGS {
-        if !dice.percent(tail) {
+        if !dice.roll_percent(tail) {
             break;
         }
         low *= 2;

@@ -31,8 +31,8 @@ pub const FAMILY: Family = Family {
     parameters: &[
         N,
         SEED,
-        Parameter::number("window", "8", (1, 1_000_000), "steps that each buffer lives"),
-        Parameter::number("period", "32", (1, 1_000_000), "buffers after which the sizes fall back"),
+        Parameter::from_number("window", "8", (1, 1_000_000), "steps that each buffer lives"),
+        Parameter::from_number("period", "32", (1, 1_000_000), "buffers after which the sizes fall back"),
     ],
     make,
 };
@@ -45,5 +45,5 @@ fn make(values: &Values) -> Result<Made, ParameterError> {
         let climb = 64 + 4 * (u64::from(start) % period) + dice.below(4);
         Buffer::new(Bytes::new(climb * GRANULE), life(start, start + window))
     });
-    Made::plain(buffers.collect())
+    Made::from_buffers(buffers.collect())
 }

@@ -33,14 +33,24 @@ pub const FAMILY: Family = Family {
     parameters: &[
         N,
         SEED,
-        Parameter::number(
+        Parameter::from_number(
             "height",
             "2097152",
             (4096, 1 << 40),
             "height of the rectangle, in granules of 512 bytes",
         ),
-        Parameter::number("pinwheels", "50", (0, 100), "chance in percent that a piece becomes a pinwheel"),
-        Parameter::number("slack", "0", (0, 50), "part of the rectangle that stays empty, in percent, about"),
+        Parameter::from_number(
+            "pinwheels",
+            "50",
+            (0, 100),
+            "chance in percent that a piece becomes a pinwheel",
+        ),
+        Parameter::from_number(
+            "slack",
+            "0",
+            (0, 50),
+            "part of the rectangle that stays empty, in percent, about",
+        ),
     ],
     make,
 };
@@ -49,15 +59,15 @@ fn make(values: &Values) -> Result<Made, ParameterError> {
     let mut dice = Dice::new(values.number("seed"), FAMILY.name);
     let whole = Piece::new(values.number("n"), values.number("height"));
     let mut done = whole.cut_up(|piece| {
-        let pinwheel = piece.pinwheel(&mut dice, values.number("pinwheels"));
+        let pinwheel = piece.cut_pinwheel(&mut dice, values.number("pinwheels"));
         pinwheel.unwrap_or_else(|| piece.cut_by_area(&mut dice))
     });
-    loosen(&mut done, whole, values.number("slack"), &mut dice);
-    whole.solve(done, &mut dice)
+    loosen_pieces(&mut done, whole, values.number("slack"), &mut dice);
+    whole.solve_pieces(done, &mut dice)
 }
 
 /// Takes up to twice the slack off the height of every piece that is not live at one step.
-fn loosen(pieces: &mut [Piece], whole: Piece, slack: u64, dice: &mut Dice) {
+fn loosen_pieces(pieces: &mut [Piece], whole: Piece, slack: u64, dice: &mut Dice) {
     let full = dice.below(whole.end);
     for piece in pieces.iter_mut().filter(|piece| !(piece.start..piece.end).contains(&full)) {
         let most = u128::from(piece.high - piece.low) * u128::from(2 * slack) / 100;
@@ -68,8 +78,8 @@ fn loosen(pieces: &mut [Piece], whole: Piece, slack: u64, dice: &mut Dice) {
 
 impl Piece {
     /// Four pieces around a fifth; `None` if it is too small, holds too few buffers, or chance decides otherwise.
-    fn pinwheel(self, dice: &mut Dice, chance: u64) -> Option<Vec<Self>> {
-        if self.count < 5 || self.width() < 3 || self.height() < 3 || !dice.percent(chance) {
+    fn cut_pinwheel(self, dice: &mut Dice, chance: u64) -> Option<Vec<Self>> {
+        if self.count < 5 || self.width() < 3 || self.height() < 3 || !dice.roll_percent(chance) {
             return None;
         }
         let thirds = |dice: &mut Dice, from: u64, length: u64| {
@@ -87,25 +97,25 @@ impl Piece {
             part(self.start, left, lower, self.high),
             part(left, right, lower, upper),
         ];
-        self.share(&mut parts);
+        self.share_buffers(&mut parts);
         Some(parts)
     }
 
     /// Two pieces on either side of a straight line.
     fn cut_by_area(self, dice: &mut Dice) -> Vec<Self> {
-        let mut parts = self.halve(dice, 50).to_vec();
-        self.share(&mut parts);
+        let mut parts = self.halve_piece(dice, 50).to_vec();
+        self.share_buffers(&mut parts);
         parts
     }
 
     /// Gives each part a share of the buffers by its area: one at least, and no more than it has cells.
-    fn share(self, parts: &mut [Self]) {
+    fn share_buffers(self, parts: &mut [Self]) {
         let area = u128::from(self.width()) * u128::from(self.height());
         let mut left = self.count;
         for part in &mut *parts {
             let part_area = u128::from(part.width()) * u128::from(part.height());
             let by_area = u128::from(self.count) * part_area / area;
-            part.count = u64::try_from(by_area).expect("at most all").clamp(1, part.cells());
+            part.count = u64::try_from(by_area).expect("at most all").clamp(1, part.most_buffers());
             left = left.saturating_sub(part.count);
         }
         let total: u64 = parts.iter().map(|part| part.count).sum();
@@ -114,8 +124,10 @@ impl Piece {
             most.count -= 1;
         }
         for _ in total..self.count {
-            let room = parts.iter_mut().filter(|part| part.count < part.cells());
-            room.max_by_key(|part| part.cells() - part.count).expect("all cells hold all buffers").count += 1;
+            let room = parts.iter_mut().filter(|part| part.count < part.most_buffers());
+            room.max_by_key(|part| part.most_buffers() - part.count)
+                .expect("all cells hold all buffers")
+                .count += 1;
         }
     }
 }
@@ -124,7 +136,7 @@ impl Piece {
 mod tests {
     use planlab_dsa::{Instance, LiveRange};
 
-    use crate::synthetic::construct;
+    use crate::synthetic::construct_instance;
 
     /// Bytes times steps of all buffers.
     fn area(instance: &Instance) -> u128 {
@@ -136,7 +148,7 @@ mod tests {
     fn the_load_is_the_height_and_the_slack_is_about_what_was_asked_for() {
         for (n, slack) in [(10, 0), (100, 0), (100, 5), (1000, 2), (10_000, 5)] {
             let [count, percent] = [n, slack].map(|number: u64| number.to_string());
-            let made = construct("tiling", &[("n", &count), ("slack", &percent)]).expect("valid");
+            let made = construct_instance("tiling", &[("n", &count), ("slack", &percent)]).expect("valid");
             assert_eq!(made.instance.len() as u64, n);
             assert_eq!(Some(made.instance.load().bytes), made.optimum);
             let whole = u128::from(made.optimum.expect("known").get()) * u128::from(4 * n);

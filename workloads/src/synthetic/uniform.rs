@@ -21,9 +21,14 @@ pub const FAMILY: Family = Family {
     parameters: &[
         N,
         SEED,
-        Parameter::number("max-size", "2048", (1, 1 << 40), "largest size, in granules"),
-        Parameter::number("granule", "512", (1, 1 << 20), "bytes that every size is a multiple of"),
-        Parameter::number("live", "64", (1, 1 << 20), "buffers live at one step, on average (at most n / 4)"),
+        Parameter::from_number("max-size", "2048", (1, 1 << 40), "largest size, in granules"),
+        Parameter::from_number("granule", "512", (1, 1 << 20), "bytes that every size is a multiple of"),
+        Parameter::from_number(
+            "live",
+            "64",
+            (1, 1 << 20),
+            "buffers live at one step, on average (at most n / 4)",
+        ),
     ],
     make,
 };
@@ -33,11 +38,11 @@ fn make(values: &Values) -> Result<Made, ParameterError> {
     let (n, granule, most) = (values.number("n"), values.number("granule"), values.number("max-size"));
     let window = Window::new(n, values.number("live"));
     let buffers = (0..n).map(|_| {
-        let width = dice.steps(1, 2 * window.mean_width);
+        let width = dice.steps_between(1, 2 * window.mean_width);
         let size = Bytes::new(granule * dice.between(1, most));
-        Buffer::new(size, window.life(&mut dice, width))
+        Buffer::new(size, window.random_life(&mut dice, width))
     });
-    Made::plain(buffers.collect())
+    Made::from_buffers(buffers.collect())
 }
 
 /// A range of steps in which `live` buffers are live on average.
@@ -55,9 +60,9 @@ impl Window {
     }
 
     /// A life of this width anywhere in the window.
-    pub(super) fn life(&self, dice: &mut Dice, width: u32) -> planlab_dsa::LiveRange {
+    pub(super) fn random_life(&self, dice: &mut Dice, width: u32) -> planlab_dsa::LiveRange {
         let width = width.min(self.horizon);
-        let start = dice.steps(0, self.horizon - width);
+        let start = dice.steps_between(0, self.horizon - width);
         life(start, start + width)
     }
 }

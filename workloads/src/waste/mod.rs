@@ -1,6 +1,6 @@
 //! Where the memory of a framework goes that a plan would not need.
 //!
-//! A framework's pool reserved `R` bytes at most, and a plan of the same buffers needs `H`. [`Waste::parts`] splits
+//! A framework's pool reserved `R` bytes at most, and a plan of the same buffers needs `H`. [`Waste::parts_at`] splits
 //! `R - H` into causes whose bytes add up to it exactly. It looks at one moment: of the steps at which `R` bytes were
 //! reserved, the one at which most bytes were live (pools keep what they have, so that this is nearly always the peak of
 //! the load, too). If a plan needs more than is live at that moment, because its own peak is at another step, as many bytes
@@ -18,7 +18,7 @@
 //! pool.taken = vec![64];
 //! let steps = (0, 2);
 //! pool.segments = vec![Segment { address: 1000, size: 100, steps, stream: 0, pool: (0, 0), is_mapped: false }];
-//! let waste = Waste::of(&trace, &pool).expect("it says what it reserved");
+//! let waste = Waste::from_framework(&trace, &pool).expect("it says what it reserved");
 //! let parts = waste.parts(60);
 //! assert_eq!(parts.iter().find(|part| part.0 == Cause::Rounding), Some(&(Cause::Rounding, 4)));
 //! assert_eq!(parts.iter().find(|part| part.0 == Cause::PartlyUsed), Some(&(Cause::PartlyUsed, 36)));
@@ -31,11 +31,11 @@ mod regions;
 
 use planlab_dsa::BufferId;
 
-use self::moments::{is_live, moment, original};
+use self::moments::{is_live, original_step, reserved_moment};
 use self::regions::{Free, Regions, last_owner};
 use crate::formats::Trace;
 use crate::formats::import::Framework;
-pub use moments::{at, peak, reserved_at};
+pub use moments::{bytes_at, peak_buffers, reserved_at};
 
 /// Why a framework holds bytes that a plan does not need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Cause {
     }
 }
 
-/// Causes of [`Waste::parts`] that are counted at the moment, in their order.
+/// Causes of [`Waste::parts_at`] that are counted at the moment, in their order.
 const COUNTED: [Cause; 7] = [
     Cause::Rounding,
     Cause::Unsplit,
@@ -119,12 +119,12 @@ pub struct Waste {
 impl Waste {
     /// What a trace and its framework say; `None` if it is not known what was reserved.
     #[must_use]
-    pub fn of(trace: &Trace, framework: &Framework) -> Option<Self> {
+    pub fn from_framework(trace: &Trace, framework: &Framework) -> Option<Self> {
         if framework.segments.is_empty() {
             return Self::without_segments(trace, framework);
         }
-        let step = moment(trace, &framework.segments);
-        let mut regions = Regions::at(step, &framework.segments);
+        let step = reserved_moment(trace, &framework.segments);
+        let mut regions = Regions::from_segments(step, &framework.segments);
         let buffers = trace.instance.buffers();
         let (mut live, mut outside, mut padding, mut rounding, mut tails) =
             (0_u64, 0_u64, 0_u64, 0_u64, 0_u64);
@@ -132,25 +132,26 @@ impl Waste {
             let size = buffers[index].size.get();
             let taken = framework.taken.get(index).map_or(size, |&taken| taken.max(size));
             let place = framework.placement.get(index).copied().flatten();
-            if place.is_some_and(|address| regions.put(address, taken)) {
+            if place.is_some_and(|address| regions.put_block(address, taken)) {
                 let tail = framework.tails.get(index).map_or(0, |&tail| tail.min(taken - size));
                 live += size;
                 tails += tail;
                 rounding += taken - size - tail;
-                padding = padding.saturating_add(padded(trace, index) - size);
+                padding = padding.saturating_add(padded_size(trace, index) - size);
             } else {
                 outside = outside.saturating_add(size);
             }
         }
-        let free = regions.free(last_owner(step, &framework.segments));
+        let free = regions.free_bytes(last_owner(step, &framework.segments));
         let Free { partly, others, cached, cached_elsewhere } = free;
         let counted = [rounding, tails, partly, others, cached, cached_elsewhere, 0];
-        Some(Self { step, reserved: regions.bytes(), live, outside, padding, counted })
+        Some(Self { step, reserved: regions.total_bytes(), live, outside, padding, counted })
     }
 
     /// At the peak of the load: nothing is known of single segments, but perhaps where the buffers lie.
     fn without_segments(trace: &Trace, framework: &Framework) -> Option<Self> {
-        let reserved = framework.reserved_peak.map(planlab_dsa::Bytes::get).or_else(|| said(trace))?;
+        let reserved =
+            framework.reserved_peak.map(planlab_dsa::Bytes::get).or_else(|| recorded_reserve(trace))?;
         // An output that may take its input's place may have done so in the framework, too.
         let load = trace.instance.load();
         let live = load.bytes.get().min(reserved);
@@ -163,11 +164,11 @@ impl Waste {
             let size = trace.instance.buffers()[index].size.get();
             let taken = framework.taken.get(index).map_or(0, |taken| taken.saturating_sub(size));
             rounding = rounding.saturating_add(taken).min(reserved - live);
-            padding = padding.saturating_add(padded(trace, index) - size);
+            padding = padding.saturating_add(padded_size(trace, index) - size);
         }
         let rest = reserved - live - rounding;
         let (partly, unknown) = if framework.placement.is_empty() { (0, rest) } else { (rest, 0) };
-        let step = original(trace, load.step.get());
+        let step = original_step(trace, load.step.get());
         let counted = [rounding, 0, partly, 0, 0, 0, unknown];
         Some(Self { step, reserved, live, outside: 0, padding, counted })
     }
@@ -175,8 +176,8 @@ impl Waste {
     /// The difference between what was reserved and the height of a plan, by cause. No part is below 0, but for that of
     /// [`Cause::PlanAbove`].
     #[must_use]
-    pub fn parts(&self, height: u64) -> [(Cause, i128); 9] {
-        let (counted, above) = self.charged(height);
+    pub fn parts_at(&self, height: u64) -> [(Cause, i128); 9] {
+        let (counted, above) = self.charge_parts(height);
         let part = |cause: usize| (COUNTED[cause], i128::from(counted[cause]));
         let [a, b, c, d, e, f, g] = std::array::from_fn(part);
         let in_place = i128::from(self.live.saturating_sub(height));
@@ -188,11 +189,11 @@ impl Waste {
     pub fn needed_elsewhere(&self, height: u64) -> u64 {
         let padding = self.padding.min(self.counted[0]);
         let more = height.saturating_sub(self.live).saturating_sub(padding);
-        more - self.charged(height).1
+        more - self.charge_parts(height).1
     }
 
     /// What is counted less what a plan needs beyond the live bytes, and what that leaves uncovered.
-    fn charged(&self, height: u64) -> ([u64; 7], u64) {
+    fn charge_parts(&self, height: u64) -> ([u64; 7], u64) {
         let mut counted = self.counted;
         let mut needed = height.saturating_sub(self.live);
         let mut charge = |cause: Cause, most: u64| {
@@ -210,14 +211,14 @@ impl Waste {
 }
 
 /// The bytes of a buffer up to where the next may begin.
-fn padded(trace: &Trace, index: usize) -> u64 {
+fn padded_size(trace: &Trace, index: usize) -> u64 {
     let buffer = &trace.instance.buffers()[index];
     buffer.align.round_up(buffer.size.get()).unwrap_or(buffer.size.get())
 }
 
 /// What a trace's metadata say that a framework reserved.
-fn said(trace: &Trace) -> Option<u64> {
-    trace.labels.meta("torch-reserved-peak-bytes")?.parse().ok()
+fn recorded_reserve(trace: &Trace) -> Option<u64> {
+    trace.labels.meta_value("torch-reserved-peak-bytes")?.parse().ok()
 }
 
 #[cfg(test)]
@@ -231,7 +232,7 @@ mod tests {
     }
 
     fn parts_of(waste: &Waste, height: u64) -> Vec<i128> {
-        let parts = waste.parts(height);
+        let parts = waste.parts_at(height);
         let sum: i128 = parts.iter().map(|part| part.1).sum();
         assert_eq!(sum, i128::from(waste.reserved) - i128::from(height));
         parts.iter().map(|part| part.1).collect()
@@ -257,13 +258,13 @@ mod tests {
             segment(3000, 500, (2, 9), 0),
         ];
         let mut pool = pool(segments, &[0, 1000, 2000, 128], &[128, 32, 48, 64]);
-        let waste = Waste::of(&trace, &pool).expect("segments");
+        let waste = Waste::from_framework(&trace, &pool).expect("segments");
         // From step 2 on 814 bytes are reserved; at step 2 a, b and d are live, at step 3 a, b and c.
         assert_eq!((waste.step, waste.reserved, waste.live), (2, 814, 190));
         assert_eq!(parts_of(&waste, 190), [34, 0, 8 + 32, 0, 500, 50, 0, 0, 0]);
         // Of a's 28 bytes 20 are what its request is rounded to, and 8 the rest of a block.
         pool.tails = vec![8, 0, 0, 0];
-        let waste = Waste::of(&trace, &pool).expect("segments");
+        let waste = Waste::from_framework(&trace, &pool).expect("segments");
         assert_eq!(parts_of(&waste, 190), [26, 8, 8 + 32, 0, 500, 50, 0, 0, 0]);
     }
 
@@ -272,7 +273,7 @@ mod tests {
         let text = "id,lower,upper,size\na,0,2,150\nb,3,9,40\n";
         let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
         let segments = vec![segment(0, 160, (0, 9), 0), segment(1000, 50, (3, 9), 0)];
-        let waste = Waste::of(&trace, &pool(segments, &[0, 1000], &[160, 48])).expect("segments");
+        let waste = Waste::from_framework(&trace, &pool(segments, &[0, 1000], &[160, 48])).expect("segments");
         assert_eq!((waste.step, waste.reserved, waste.live), (3, 210, 40));
         assert_eq!(parts_of(&waste, 40), [8, 0, 2, 0, 160, 0, 0, 0, 0]);
         assert_eq!(
@@ -288,7 +289,8 @@ mod tests {
     fn a_plan_rounds_too() {
         let text = "id,lower,upper,size,alignment\na,0,2,100,64\nb,0,2,10,64\n";
         let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
-        let waste = Waste::of(&trace, &pool(vec![segment(0, 512, (0, 2), 0)], &[0, 128], &[128, 64]));
+        let waste =
+            Waste::from_framework(&trace, &pool(vec![segment(0, 512, (0, 2), 0)], &[0, 128], &[128, 64]));
         // At 0 and 128: the plan pads the first and not the last.
         let waste = waste.expect("segments");
         assert_eq!(parts_of(&waste, 138), [54, 0, 320, 0, 0, 0, 0, 0, 0]);
@@ -301,11 +303,12 @@ mod tests {
         let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
         let mut segments =
             vec![segment(0, 200, (0, 9), 3), segment(300, 7, (0, 9), 3), segment(1000, 64, (2, 9), 0)];
-        let waste = Waste::of(&trace, &pool(segments.clone(), &[0, 1000], &[100, 30])).expect("segments");
+        let waste =
+            Waste::from_framework(&trace, &pool(segments.clone(), &[0, 1000], &[100, 30])).expect("segments");
         assert_eq!(parts_of(&waste, 130), [0, 0, 34, 100, 0, 7, 0, 0, 0]);
         segments.iter_mut().for_each(|segment| segment.stream = 0);
         segments[2].pool = (1, 0);
-        let waste = Waste::of(&trace, &pool(segments, &[0, 1000], &[100, 30])).expect("segments");
+        let waste = Waste::from_framework(&trace, &pool(segments, &[0, 1000], &[100, 30])).expect("segments");
         assert_eq!(parts_of(&waste, 130), [0, 0, 34, 100, 0, 7, 0, 0, 0]);
     }
 
@@ -314,11 +317,11 @@ mod tests {
         let text = "id,lower,upper,size\na,1,9,100\n";
         let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
         let mapped = |address, step| Segment { is_mapped: true, ..segment(address, 64, (step, 9), 0) };
-        let waste =
-            Waste::of(&trace, &pool(vec![mapped(0, 0), mapped(64, 1)], &[0], &[100])).expect("segments");
+        let waste = Waste::from_framework(&trace, &pool(vec![mapped(0, 0), mapped(64, 1)], &[0], &[100]))
+            .expect("segments");
         assert_eq!(parts_of(&waste, 100), [0, 0, 28, 0, 0, 0, 0, 0, 0]);
         let whole = vec![segment(0, 64, (0, 9), 0), segment(64, 64, (1, 9), 0)];
-        let waste = Waste::of(&trace, &pool(whole, &[0], &[100])).expect("segments");
+        let waste = Waste::from_framework(&trace, &pool(whole, &[0], &[100])).expect("segments");
         assert_eq!((waste.live, waste.outside), (0, 100));
         assert_eq!(parts_of(&waste, 100), [0, 0, 0, 0, 28, 0, 0, 0, 0]);
     }
@@ -329,7 +332,7 @@ mod tests {
         let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
         let segments =
             vec![segment(0, 128, (0, 9), 0), segment(64, 128, (0, 9), 0), segment(70, 8, (0, 9), 0)];
-        let waste = Waste::of(&trace, &pool(segments, &[0, 0], &[100, 100])).expect("segments");
+        let waste = Waste::from_framework(&trace, &pool(segments, &[0, 0], &[100, 100])).expect("segments");
         assert_eq!((waste.reserved, waste.live, waste.outside), (192, 100, 100));
         assert_eq!(parts_of(&waste, 100), [0, 0, 28, 0, 64, 0, 0, 0, 0]);
     }
@@ -338,15 +341,15 @@ mod tests {
     fn without_segments_the_rest_is_unknown_or_between_the_buffers() {
         let text = "# alignment: 8\n# torch-reserved-peak-bytes: 100\nid,lower,upper,size\na,1,9,31\n";
         let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
-        let waste = Waste::of(&trace, &Framework::default()).expect("metadata");
+        let waste = Waste::from_framework(&trace, &Framework::default()).expect("metadata");
         assert_eq!(parts_of(&waste, 32), [0, 0, 0, 0, 0, 0, 68, 0, 0]);
-        let waste = Waste::of(&trace, &pool(Vec::new(), &[0], &[])).expect("metadata");
+        let waste = Waste::from_framework(&trace, &pool(Vec::new(), &[0], &[])).expect("metadata");
         assert_eq!(parts_of(&waste, 32), [0, 0, 68, 0, 0, 0, 0, 0, 0]);
-        let (step, buffers) = peak(&trace);
+        let (step, buffers) = peak_buffers(&trace);
         assert_eq!((step, buffers.len()), (1, 1));
-        assert_eq!(at(&trace, &[segment(0, 64, (0, 2), 0)], 1), (64, 32));
+        assert_eq!(bytes_at(&trace, &[segment(0, 64, (0, 2), 0)], 1), (64, 32));
         let plain = read_trace("t.csv", b"id,lower,upper,size\na,1,9,31\n", &ReadOptions::default());
-        assert_eq!(Waste::of(&plain.expect("valid"), &Framework::default()), None);
+        assert_eq!(Waste::from_framework(&plain.expect("valid"), &Framework::default()), None);
     }
 
     #[test]
@@ -355,7 +358,7 @@ mod tests {
         let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
         let reserved =
             Framework { reserved_peak: Some(planlab_dsa::Bytes::new(64)), ..pool(Vec::new(), &[0, 0], &[]) };
-        assert_eq!(parts_of(&Waste::of(&trace, &reserved).expect("it says so"), 64), [0; 9]);
+        assert_eq!(parts_of(&Waste::from_framework(&trace, &reserved).expect("it says so"), 64), [0; 9]);
     }
 
     #[test]
@@ -364,7 +367,7 @@ mod tests {
         let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
         let taken = pool(Vec::new(), &[0, 0], &[64, 64]);
         let reserved = Framework { reserved_peak: Some(planlab_dsa::Bytes::new(200)), ..taken };
-        let waste = Waste::of(&trace, &reserved).expect("it says so");
+        let waste = Waste::from_framework(&trace, &reserved).expect("it says so");
         assert_eq!((waste.live, waste.padding, waste.counted[0]), (60, 0, 4));
     }
 }

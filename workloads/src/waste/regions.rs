@@ -34,13 +34,13 @@ pub(super) struct Free {
 }
 
 impl Regions {
-    pub(super) fn at(step: u64, segments: &[Segment]) -> Self {
+    pub(super) fn from_segments(step: u64, segments: &[Segment]) -> Self {
         let mut held: Vec<&Segment> =
             segments.iter().filter(|segment| (segment.steps.0..segment.steps.1).contains(&step)).collect();
         held.sort_unstable_by_key(|segment| segment.address);
         let mut regions: BTreeMap<u64, Region> = BTreeMap::new();
         for segment in held {
-            let (owner, is_mapped) = (owner(segment), segment.is_mapped);
+            let (owner, is_mapped) = (segment_owner(segment), segment.is_mapped);
             let end = segment.address.saturating_add(segment.size);
             let before = regions.last_entry().map(std::collections::btree_map::OccupiedEntry::into_mut);
             // Where a history has holes, segments may overlap: no byte counts twice.
@@ -63,12 +63,12 @@ impl Regions {
     }
 
     /// All bytes.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(super) fn total_bytes(&self) -> u64 {
         self.0.iter().map(|(start, region)| region.end - start).fold(0, u64::saturating_add)
     }
 
     /// Takes bytes at an address; `false` if no region has room for them all there.
-    pub(super) fn put(&mut self, address: u64, bytes: u64) -> bool {
+    pub(super) fn put_block(&mut self, address: u64, bytes: u64) -> bool {
         let Some((start, region)) = self.0.range_mut(..=address).next_back() else { return false };
         let taken = region.taken.checked_add(bytes).filter(|&taken| taken <= region.end - start);
         let fits = address.checked_add(bytes).is_some_and(|end| end <= region.end);
@@ -80,7 +80,7 @@ impl Regions {
     }
 
     /// Free bytes, seen from one who owns some of them.
-    pub(super) fn free(&self, owner: Option<Owner>) -> Free {
+    pub(super) fn free_bytes(&self, owner: Option<Owner>) -> Free {
         let mut free = Free::default();
         for (start, region) in &self.0 {
             let sum = match (region.taken, Some(region.owner) == owner) {
@@ -95,12 +95,12 @@ impl Regions {
     }
 }
 
-const fn owner(segment: &Segment) -> Owner {
+const fn segment_owner(segment: &Segment) -> Owner {
     (segment.stream, segment.pool)
 }
 
 /// Who got memory last up to a step.
 pub(super) fn last_owner(step: u64, segments: &[Segment]) -> Option<Owner> {
     let before = segments.iter().filter(|segment| segment.steps.0 <= step);
-    before.max_by_key(|segment| (segment.steps.0, segment.address)).map(owner)
+    before.max_by_key(|segment| (segment.steps.0, segment.address)).map(segment_owner)
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use planlab_dsa::testing::Stopwatch;
 use planlab_dsa::{Alignment, Offset, Plan, Step};
 use planlab_workloads::formats::{
-    InputLimits, PlanFile, check_input, compress, read_document, read_trace, read_trace_from,
+    InputLimits, PlanFile, check_input, compress_zstd, read_document, read_trace, read_trace_from,
     write_minimalloc, write_plan, write_trace,
 };
 use planlab_workloads::{Dialect, FormatError, ReadOptions, Trace};
@@ -18,7 +18,7 @@ fn read(text: impl AsRef<[u8]>) -> Result<Trace, FormatError> {
 }
 
 fn read_plan(file: &str, bytes: &[u8], trace: &Trace) -> Result<Plan, FormatError> {
-    PlanFile::read(file, bytes, InputLimits::default())?.plan(trace)
+    PlanFile::read_rows(file, bytes, InputLimits::default())?.plan_for(trace)
 }
 
 /// Rows under the plain header; the first is line 2.
@@ -176,7 +176,7 @@ fn events_name_the_buffer_that_has_the_id() {
     let names = |id: planlab_dsa::BufferId| trace.labels.buffers[id.index()].name.as_str();
     let [pair] = trace.instance.in_place() else { panic!("{:?}", trace.instance.in_place()) };
     assert_eq!((names(pair.input), names(pair.output)), ("x#2", "y"));
-    let [pair] = trace.instance.apart() else { panic!("{:?}", trace.instance.apart()) };
+    let [pair] = trace.instance.keep_apart_pairs() else { panic!("{:?}", trace.instance.keep_apart_pairs()) };
     assert_eq!((names(pair.first), names(pair.second)), ("x#2", "x#3"));
     let error =
         of("0,alloc,x,8,,\n1,free,x,,,\n1,alloc,x,8,,\n2,free,x,,,\n3,alloc,y,8,,x\n").expect_err("which?");
@@ -258,7 +258,7 @@ fn a_row_is_never_taken_for_a_comment() {
         .expect("quoted");
     let names: Vec<&str> = trace.labels.buffers.iter().map(|label| label.name.as_str()).collect();
     assert_eq!(names, ["#1", "# 2: x"]);
-    assert_eq!(trace.labels.meta("note"), Some("a, b"));
+    assert_eq!(trace.labels.meta_value("note"), Some("a, b"));
     let written = write_trace(&trace);
     assert_eq!(read(&written).expect("what is written can be read").instance, trace.instance);
     let plan = planlab_dsa::Plan::from_offsets([Offset::new(0), Offset::new(4096)]);
@@ -273,7 +273,7 @@ fn a_row_is_never_taken_for_a_comment() {
 fn directives_may_be_in_capitals() {
     let plain = read("# alignment: 64\n# arena Sram: 640\nid,lower,upper,size\na,0,2,5\n").expect("valid");
     let trace = read("# Alignment: 64\n# ARENA Sram: 640\nid,lower,upper,size\na,0,2,5\n").expect("valid");
-    assert_eq!((&trace.instance, trace.labels.meta("alignment")), (&plain.instance, Some("64")));
+    assert_eq!((&trace.instance, trace.labels.meta_value("alignment")), (&plain.instance, Some("64")));
     assert_eq!(trace.instance.buffers()[0].size.get(), 64);
     assert_eq!(write_trace(&trace), write_trace(&plain));
     assert!(trace.notices.is_empty() && plain.notices.is_empty());
@@ -424,7 +424,7 @@ fn alignment_metadata_round_and_columns_do_not() {
     let trace =
         read_trace("t.csv", b"# alignment: 512\nid,lower,upper,size\na,0,2,5\n", &options).expect("valid");
     assert_eq!(trace.instance.buffers()[0].size.get(), 64);
-    assert_eq!(trace.labels.meta("alignment"), Some("64"));
+    assert_eq!(trace.labels.meta_value("alignment"), Some("64"));
 }
 
 #[test]
@@ -498,8 +498,8 @@ fn a_plan_may_have_ranked_steps_or_the_files_own() {
 fn ids_that_a_plan_and_its_trace_do_not_share_are_named() {
     let trace = read(rows(&(0..9).map(|id| format!("b{id},0,2,4\n")).collect::<String>())).expect("valid");
     let compare = |text: &str| {
-        let rows = PlanFile::read("p.csv", text.as_bytes(), InputLimits::default()).expect(text);
-        rows.unmatched(&trace)
+        let rows = PlanFile::read_rows("p.csv", text.as_bytes(), InputLimits::default()).expect(text);
+        rows.unmatched_ids(&trace)
     };
     let found = compare("id,offset\nb8,0\nc,4\nb8,8\n");
     assert_eq!(found.missing.len(), 8);

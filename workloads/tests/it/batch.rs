@@ -9,12 +9,12 @@ use planlab_workloads::recorded;
 fn predicted(net: &str, batch: u64) -> f64 {
     let trace = |batch: u64| {
         let key = format!("torch/{net}/train/b{batch}");
-        recorded::recorded(&key).expect("it is recorded").trace().expect("valid")
+        recorded::recorded(&key).expect("it is recorded").read_trace().expect("valid")
     };
     let (small, large) = (trace(batch), trace(2 * batch));
-    let scaling = Scaling::of(&small, &Framework::default());
+    let scaling = Scaling::from_trace(&small, &Framework::default());
     let batch = NonZeroU64::new(batch).expect("positive");
-    let grown = scaling.at(batch, 2 * batch.get()).expect("it fits");
+    let grown = scaling.instance_at(batch, 2 * batch.get()).expect("it fits");
     grown.load().bytes.get() as f64 / large.instance.load().bytes.get() as f64
 }
 

@@ -136,7 +136,7 @@ fn squeezenets_activations_are_those_of_an_independent_count() {
     let part = only_part(&imported);
     let instance = &part.trace.instance;
     assert_eq!(
-        (instance.len(), instance.total().get(), instance.load_without_in_place().bytes.get()),
+        (instance.len(), instance.total_size().get(), instance.load_without_in_place().bytes.get()),
         (65, 48_385_504, 9_124_608)
     );
     // Every Relu takes the place of what it reads.
@@ -156,7 +156,7 @@ fn weights_that_nodes_make_of_constants_are_no_buffers() {
     let imported = import(ALEXNET, &sample(ALEXNET)).expect("valid");
     let instance = &only_part(&imported).trace.instance;
     assert_eq!(
-        (instance.len(), instance.total().get(), instance.load().bytes.get(), instance.in_place().len()),
+        (instance.len(), instance.total_size().get(), instance.load().bytes.get(), instance.in_place().len()),
         (24, 7_743_296, 2_239_488, 7)
     );
     let dropped = dropped(&imported);
@@ -263,7 +263,10 @@ fn a_tflite_models_buffers_are_those_of_an_independent_count() {
     let asked = part.trace.labels.buffers.iter().filter_map(|label| label.requested);
     assert_eq!(asked.map(Bytes::get).sum::<u64>(), 42_064);
     // One of 40 bytes and two of 4 are rounded up to 16, as in TensorFlow Lite Micro.
-    assert_eq!((instance.len(), instance.total().get(), instance.load().bytes.get()), (10, 42_080, 24_576));
+    assert_eq!(
+        (instance.len(), instance.total_size().get(), instance.load().bytes.get()),
+        (10, 42_080, 24_576)
+    );
     assert!(instance.buffers().iter().all(|buffer| buffer.align.get() == 16));
     // The output of its one addition may take either operand's place.
     let permitted: Vec<(usize, usize)> =
@@ -275,7 +278,7 @@ fn a_tflite_models_buffers_are_those_of_an_independent_count() {
         (8, "tensors with data", 33_336),
     ];
     assert_eq!(dropped(&imported), told);
-    let meta = |key| part.trace.labels.meta(key);
+    let meta = |key| part.trace.labels.meta_value(key);
     assert_eq!((meta("tflite-tensors"), meta("tflite-views")), (Some("19"), Some("16=15")));
     let ops: Vec<&str> = part.trace.labels.buffers.iter().filter_map(|label| label.op.as_deref()).collect();
     assert_eq!(ops.first().zip(ops.last()), Some((&"0:conv_2d", &"9:softmax")));
@@ -384,7 +387,7 @@ fn totals_are_those_of_plans(imported: &Imported) {
         let total =
             part.framework.as_ref().and_then(|framework| framework.reserved_peak).expect("a total").get();
         let ratio: f64 =
-            part.trace.labels.meta("efficiency").and_then(|text| text.parse().ok()).expect("a ratio");
+            part.trace.labels.meta_value("efficiency").and_then(|text| text.parse().ok()).expect("a ratio");
         let load = part.trace.instance.load().bytes.get();
         assert!(load <= total, "{}: load {load}, total {total}", part.name);
         assert!(load as f64 >= ratio * total as f64, "{}: load {load}, total {total}", part.name);

@@ -2,13 +2,13 @@
 
 use planlab_dsa::Plan;
 use planlab_workloads::Catalog;
-use planlab_workloads::synthetic::{self, ParameterError, construct, families, generate};
+use planlab_workloads::synthetic::{self, ParameterError, all_families, construct_instance, generate_trace};
 
 #[test]
 fn every_family_has_exactly_as_many_buffers_as_asked() {
-    for family in families() {
+    for family in all_families() {
         for n in ["10", "11", "57", "100", "1000", "4321"] {
-            let trace = generate(family.name, &[("n", n), ("seed", "5")]).expect(family.name);
+            let trace = generate_trace(family.name, &[("n", n), ("seed", "5")]).expect(family.name);
             assert_eq!(trace.instance.len().to_string(), n, "{}", family.name);
             assert_eq!(trace.labels.buffers.len().to_string(), n, "{}", family.name);
         }
@@ -18,12 +18,12 @@ fn every_family_has_exactly_as_many_buffers_as_asked() {
 #[test]
 fn a_key_names_one_instance_and_seeds_differ() {
     let catalog = Catalog::new(None);
-    for family in families() {
+    for family in all_families() {
         let load = |seed: u64| {
             let key = format!("synthetic/{}/n300/s{seed}", family.name);
             let trace = catalog.load(&key).unwrap_or_else(|error| panic!("{error}"));
-            assert_eq!(trace.labels.meta("workload"), Some(key.as_str()));
-            assert_eq!(catalog.buffers(&key).expect("known"), 300);
+            assert_eq!(trace.labels.meta_value("workload"), Some(key.as_str()));
+            assert_eq!(catalog.buffer_count(&key).expect("known"), 300);
             trace.instance.digest()
         };
         assert_eq!(load(1), load(1), "{}", family.name);
@@ -34,10 +34,10 @@ fn a_key_names_one_instance_and_seeds_differ() {
 #[test]
 fn instances_never_change() {
     let digest = |family: &synthetic::Family| {
-        let trace = generate(family.name, &[("n", "500"), ("seed", "42")]).expect(family.name);
-        (family.name, trace.instance.digest().short())
+        let trace = generate_trace(family.name, &[("n", "500"), ("seed", "42")]).expect(family.name);
+        (family.name, trace.instance.digest().short_text())
     };
-    let found: Vec<(&str, String)> = families().iter().map(digest).collect();
+    let found: Vec<(&str, String)> = all_families().iter().map(digest).collect();
     let found: Vec<(&str, &str)> = found.iter().map(|(name, digest)| (*name, digest.as_str())).collect();
     assert_eq!(found, DIGESTS);
 }
@@ -64,9 +64,9 @@ const DIGESTS: [(&str, &str); 16] = [
 
 #[test]
 fn known_optima_are_the_load_and_a_plan_reaches_them() {
-    for family in families() {
+    for family in all_families() {
         for n in ["10", "333", "3000"] {
-            let made = construct(family.name, &[("n", n), ("seed", "9")]).expect(family.name);
+            let made = construct_instance(family.name, &[("n", n), ("seed", "9")]).expect(family.name);
             let Some(optimum) = made.optimum else { continue };
             let plan = Plan::from_offsets(made.witness.clone().expect("a known optimum has a plan"));
             let verified = made.instance.verify(plan).unwrap_or_else(|violation| panic!("{violation}"));
@@ -75,7 +75,10 @@ fn known_optima_are_the_load_and_a_plan_reaches_them() {
         }
     }
     assert_eq!(
-        families().iter().filter(|f| construct(f.name, &[]).is_ok_and(|m| m.optimum.is_some())).count(),
+        all_families()
+            .iter()
+            .filter(|f| construct_instance(f.name, &[]).is_ok_and(|m| m.optimum.is_some()))
+            .count(),
         8
     );
 }
@@ -84,7 +87,7 @@ fn known_optima_are_the_load_and_a_plan_reaches_them() {
 fn guillotine_pieces_fill_the_rectangle() {
     for aspect in ["0", "50", "100"] {
         let parameters = [("n", "200"), ("aspect", aspect), ("height", "300")];
-        let instance = construct("guillotine", &parameters).expect("valid").instance;
+        let instance = construct_instance("guillotine", &parameters).expect("valid").instance;
         let area: u64 = instance.buffers().iter().map(|b| b.size.get() * u64::from(b.live.width())).sum();
         let height = instance.load().bytes.get();
         assert_eq!((area, height), (800 * 300 * 512, 300 * 512), "aspect {aspect}");
@@ -96,7 +99,7 @@ fn guillotine_pieces_fill_the_rectangle() {
 #[test]
 fn training_nests_and_inference_does_not() {
     let live = |parameters: &[(&str, &str)]| {
-        let instance = generate("chain", parameters).expect("valid").instance;
+        let instance = generate_trace("chain", parameters).expect("valid").instance;
         let horizon = instance.horizon().get();
         let width: u64 = instance.buffers().iter().map(|b| u64::from(b.live.width())).sum();
         width / u64::from(horizon)
@@ -108,7 +111,7 @@ fn training_nests_and_inference_does_not() {
 #[test]
 fn in_place_nets_have_permissions() {
     let count = |value: &str| {
-        let trace = generate("skip", &[("in-place", value), ("mode", "infer")]).expect("valid");
+        let trace = generate_trace("skip", &[("in-place", value), ("mode", "infer")]).expect("valid");
         trace.instance.in_place().len()
     };
     assert_eq!(count("no"), 0);
@@ -118,11 +121,11 @@ fn in_place_nets_have_permissions() {
 #[test]
 fn streams_wait_or_are_kept_apart() {
     let made =
-        |rule: &str| generate("multi-stream", &[("rule", rule), ("n", "200")]).expect("valid").instance;
+        |rule: &str| generate_trace("multi-stream", &[("rule", rule), ("n", "200")]).expect("valid").instance;
     let (late, apart) = (made("late"), made("apart"));
-    assert!(late.apart().is_empty() && apart.apart().len() > 200);
+    assert!(late.keep_apart_pairs().is_empty() && apart.keep_apart_pairs().len() > 200);
     assert!(late.load().bytes > apart.load().bytes);
-    for pair in apart.apart() {
+    for pair in apart.keep_apart_pairs() {
         assert!(!apart.buffer(pair.first).live.overlaps(apart.buffer(pair.second).live));
     }
 }
@@ -146,25 +149,25 @@ fn bad_parameters_are_named() {
         ("chain", vec![("mode", "eval")], "mode=eval: it must be one of train, infer"),
         ("chain", vec![("mode", "infer"), ("mode", "train")], "the parameter `mode` is set twice"),
     ] {
-        assert_eq!(generate(family, &parameters).expect_err(message).to_string(), message);
+        assert_eq!(generate_trace(family, &parameters).expect_err(message).to_string(), message);
     }
     for key in ["synthetic/uniform", "synthetic/uniform/n10", "synthetic/uniform/s1/n10", "uniform/n10/s1"] {
-        assert!(matches!(synthetic::load(key), Err(ParameterError::BadKey { .. })), "{key}");
+        assert!(matches!(synthetic::load_trace(key), Err(ParameterError::BadKey { .. })), "{key}");
     }
 }
 
 #[test]
 fn parameters_are_part_of_the_key() {
-    let trace = generate("skip", &[("kind", "unet"), ("mode", "train"), ("n", "50")]).expect("valid");
+    let trace = generate_trace("skip", &[("kind", "unet"), ("mode", "train"), ("n", "50")]).expect("valid");
     let key = "synthetic/skip/kind=unet/n50/s0";
-    assert_eq!(trace.labels.meta("workload"), Some(key));
-    assert_eq!(synthetic::load(key).expect("valid").instance.digest(), trace.instance.digest());
-    assert!(synthetic::describe(key).expect("known").ends_with("(kind=unet)"));
+    assert_eq!(trace.labels.meta_value("workload"), Some(key));
+    assert_eq!(synthetic::load_trace(key).expect("valid").instance.digest(), trace.instance.digest());
+    assert!(synthetic::describe_key(key).expect("known").ends_with("(kind=unet)"));
 }
 
 #[test]
 fn every_listed_key_is_described() {
-    let keys = synthetic::selection();
+    let keys = synthetic::listed_keys();
     assert_eq!(keys.len(), 6 * (16 + 6));
-    assert!(keys.iter().all(|key| synthetic::describe(key).is_some()));
+    assert!(keys.iter().all(|key| synthetic::describe_key(key).is_some()));
 }

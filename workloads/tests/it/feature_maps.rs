@@ -85,11 +85,17 @@ fn every_convolution_has_its_kernel_and_nothing_else_has_one() {
         for id in net.function_ids() {
             let function = net.function(id);
             let is_convolution = function.kind == FunctionKind::Convolution;
-            assert_eq!(net.kernel(id).is_some(), is_convolution, "{}: {}", model.name, function.name);
+            assert_eq!(
+                net.convolution_kernel(id).is_some(),
+                is_convolution,
+                "{}: {}",
+                model.name,
+                function.name
+            );
         }
     }
     let resnet = net("resnet50", 2);
-    let first = resnet.kernel(resnet.function_ids().next().expect("one")).expect("a convolution");
+    let first = resnet.convolution_kernel(resnet.function_ids().next().expect("one")).expect("a convolution");
     assert_eq!(
         (&first.extents[..], &first.strides[..], first.positions),
         (&[7, 7][..], &[2, 2][..], 112 * 112)
@@ -97,11 +103,15 @@ fn every_convolution_has_its_kernel_and_nothing_else_has_one() {
     // Transposed convolutions move their windows over their outputs, once for each position of the input.
     let dcgan = net("dcgan", 2);
     let transposed = dcgan.function_ids().filter(|&id| dcgan.function(id).name.starts_with("transposed"));
-    let positions: Vec<u64> = transposed.filter_map(|id| Some(dcgan.kernel(id)?.positions)).collect();
+    let positions: Vec<u64> =
+        transposed.filter_map(|id| Some(dcgan.convolution_kernel(id)?.positions)).collect();
     assert_eq!(positions, [1, 4 * 4, 8 * 8, 16 * 16, 32 * 32]);
     let volumes = net("resnext101-3d", 1);
     assert!(
-        volumes.function_ids().filter_map(|id| volumes.kernel(id)).all(|kernel| kernel.extents.len() == 3)
+        volumes
+            .function_ids()
+            .filter_map(|id| volumes.convolution_kernel(id))
+            .all(|kernel| kernel.extents.len() == 3)
     );
 }
 

@@ -344,8 +344,8 @@ fn more_parameters(name: &str) -> u64 {
 fn complaints(model: &'static Model) -> Vec<String> {
     let sequence = (model.name == "seq2seq").then_some(20);
     let of = |mode| Spec { sequence, ..Spec::new(model, mode, 1) };
-    let parameters = of(Mode::Train).parameters().expect(model.name);
-    let flops = of(Mode::Infer).flops().expect(model.name);
+    let parameters = of(Mode::Train).parameter_count().expect(model.name);
+    let flops = of(Mode::Infer).count_flops().expect(model.name);
     let (published, more) = (model.published, more_parameters(model.name));
     let counted = counted(model.name);
     let mut wrong = Vec::new();

@@ -5,8 +5,8 @@ use std::num::NonZeroUsize;
 
 use planlab_dsa::{Instance, Offset, Plan};
 use planlab_graph::{
-    Dependencies, Graph, Lowered, Rehearsal, Safety, liveness, lower, lower_for_all_orders, read_jsonl,
-    write_jsonl,
+    Dependencies, Graph, Lowered, Rehearsal, Safety, lower_for_all_orders, lower_graph, placement_problem,
+    read_jsonl, write_jsonl,
 };
 use planlab_workloads::Catalog;
 use planlab_workloads::models::ideal::Gradients;
@@ -19,13 +19,13 @@ fn spec(key: &str) -> Spec {
 }
 
 fn load(graph: &Graph) -> u64 {
-    liveness(graph, &graph.order()).expect("in order").0.load().bytes.get()
+    placement_problem(graph, &graph.operation_order()).expect("in order").0.load().bytes.get()
 }
 
 #[test]
 fn resnet50_has_the_feature_maps_that_are_published() {
     let spec = spec("model/resnet50/train/b1");
-    let graph = spec.graph().expect("a graph");
+    let graph = spec.build_graph().expect("a graph");
     let is_backward = |op: &str| {
         ["-backward", "-weights", "-data", "-gradient"].iter().any(|end| op.ends_with(end)) || op == "seed"
     };
@@ -42,7 +42,7 @@ fn resnet50_has_the_feature_maps_that_are_published() {
     let images = maps.iter().filter(|&&map| category(map) == Some("input")).count() - 1;
     let activations = maps.iter().filter(|&&map| category(map) == Some("activation")).count();
     assert_eq!((images, activations), (1, 104), "66 + 12 + 27 = 105");
-    let flops = Spec { mode: Mode::Infer, ..spec }.flops().expect("they fit");
+    let flops = Spec { mode: Mode::Infer, ..spec }.count_flops().expect("they fit");
     assert_eq!((flops + 500_000) / 1_000_000, 7_716);
 }
 
@@ -55,8 +55,8 @@ fn every_net_has_a_graph_whose_load_grows_with_the_batch() {
         let nets = [1, 2, 4].map(|batch| [Mode::Infer, Mode::Train].map(|mode| of(mode, batch)));
         let loads = nets.map(|modes| {
             modes.map(|spec| {
-                let trace = spec.trace().expect(model.name);
-                assert_eq!(trace.labels.meta("workload"), Some(spec.to_string().as_str()));
+                let trace = spec.build_trace().expect(model.name);
+                assert_eq!(trace.labels.meta_value("workload"), Some(spec.to_string().as_str()));
                 trace.instance.load().bytes.get()
             })
         });
@@ -73,7 +73,7 @@ fn every_net_has_a_graph_whose_load_grows_with_the_batch() {
 fn each_parameter_has_one_gradient_that_is_made_once() {
     for model in models::models() {
         let spec = Spec::new(model, Mode::Train, 1);
-        let graph = spec.graph().expect(model.name);
+        let graph = spec.build_graph().expect(model.name);
         let external = |category: &str| -> BTreeMap<String, u64> {
             let tensors = graph.tensors().iter().filter(|tensor| tensor.external);
             let own = tensors.filter(|tensor| tensor.category.as_deref() == Some(category));
@@ -85,7 +85,7 @@ fn each_parameter_has_one_gradient_that_is_made_once() {
         assert_eq!(gradients, expected, "{}", model.name);
         assert_eq!(
             gradients.values().sum::<u64>(),
-            4 * spec.parameters().expect("counted"),
+            4 * spec.parameter_count().expect("counted"),
             "{}",
             model.name
         );
@@ -106,7 +106,7 @@ fn each_parameter_has_one_gradient_that_is_made_once() {
 #[test]
 fn every_gradient_and_activation_of_training_is_read() {
     for model in models::models() {
-        let graph = Spec::new(model, Mode::Train, 1).graph().expect(model.name);
+        let graph = Spec::new(model, Mode::Train, 1).build_graph().expect(model.name);
         let mut read = vec![false; graph.tensors().len()];
         for tensor in graph.operations().iter().flat_map(|operation| &operation.reads) {
             read[tensor.index()] = true;
@@ -121,7 +121,7 @@ fn every_gradient_and_activation_of_training_is_read() {
 #[test]
 fn names_are_unique_and_a_graph_comes_back_from_its_file() {
     for model in models::models() {
-        let graph = Spec::new(model, Mode::Train, 1).graph().expect(model.name);
+        let graph = Spec::new(model, Mode::Train, 1).build_graph().expect(model.name);
         let mut names: Vec<_> = graph.tensors().iter().map(|tensor| &tensor.name).collect();
         names.sort_unstable();
         assert!(names.windows(2).all(|pair| pair[0] != pair[1]), "{}", model.name);
@@ -135,21 +135,21 @@ fn names_are_unique_and_a_graph_comes_back_from_its_file() {
 fn planned_gradients_are_buffers_to_the_end() {
     let spec = spec("model/alexnet/train/b1");
     let planned = load(&spec.graph_with(Gradients::Planned).expect("a graph"));
-    let external = load(&spec.graph().expect("a graph"));
-    let gradients = 4 * spec.parameters().expect("counted");
+    let external = load(&spec.build_graph().expect("a graph"));
+    let gradients = 4 * spec.parameter_count().expect("counted");
     assert!(planned >= gradients && planned <= gradients + external, "{planned} {external}");
 }
 
 #[test]
 fn a_workspace_is_a_parameter() {
     let key = |workspace: &str| format!("model/alexnet/infer/b1{workspace}");
-    let buffers = |key: &str| spec(key).trace().expect(key).instance.len();
+    let buffers = |key: &str| spec(key).build_trace().expect(key).instance.len();
     assert_eq!(buffers(&key("/ws8m")), buffers(&key("")) + 5);
     assert_eq!(buffers(&key("/wsx20")), buffers(&key("/wsx0.05")));
     assert_eq!(buffers(&key("/chainer")), buffers(&key("/chainer/ws8m")));
     assert_eq!(buffers(&key("/chainer/ws0")), buffers(&key("/chainer")) - 5);
     let largest = |key: &str| {
-        let trace = spec(key).trace().expect(key);
+        let trace = spec(key).build_trace().expect(key);
         trace.instance.buffers().iter().map(|buffer| buffer.size.get()).max()
     };
     // The largest output map is that of the first convolution: 96 x 55 x 55 numbers.
@@ -159,12 +159,12 @@ fn a_workspace_is_a_parameter() {
 
 #[test]
 fn a_key_is_read_and_printed_exactly() {
-    for key in models::selection() {
-        match models::load(&key) {
-            Ok(trace) => assert_eq!(trace.labels.meta("workload"), Some(key.as_str())),
+    for key in models::listed_keys() {
+        match models::load_trace(&key) {
+            Ok(trace) => assert_eq!(trace.labels.meta_value("workload"), Some(key.as_str())),
             Err(error) => panic!("{key}: {error}"),
         }
-        assert!(models::describe(&key).is_some(), "{key}");
+        assert!(models::describe_key(&key).is_some(), "{key}");
     }
     let spec = spec("model/resnet50/train/b7/i256/chainer/wsx0.05");
     assert_eq!((spec.batch, spec.input, spec.allocator), (7, Some(256), Allocator::Chainer));
@@ -192,7 +192,7 @@ fn a_key_is_read_and_printed_exactly() {
 
 #[test]
 fn what_a_net_cannot_be_is_named() {
-    let message = |key: &str| match models::load(key) {
+    let message = |key: &str| match models::load_trace(key) {
         Ok(_) => panic!("{key} is an instance"),
         Err(error) => error.to_string(),
     };
@@ -249,7 +249,7 @@ fn any_size_gives_an_instance_or_says_why_not() {
                     Input::Noise => spec,
                     _ => Spec { input: Some(size), ..spec },
                 };
-                match spec.trace() {
+                match spec.build_trace() {
                     Ok(trace) => assert!(trace.instance.load().bytes.get() > 0, "{spec}"),
                     Err(ModelError::Shape { .. }) => assert_eq!(spec.sequence, None, "{spec}"),
                     Err(ModelError::Chainer { .. }) => assert_eq!(allocator, Allocator::Chainer, "{spec}"),
@@ -265,7 +265,7 @@ fn plain_nets_have_chainers_rules() {
     let mut ruled = Vec::new();
     for model in models::models() {
         let spec = Spec { allocator: Allocator::Chainer, ..Spec::new(model, Mode::Train, 1) };
-        if spec.trace().is_ok() {
+        if spec.build_trace().is_ok() {
             ruled.push(model.name);
         }
     }
@@ -293,8 +293,8 @@ fn plain_nets_have_chainers_rules() {
 #[test]
 fn an_expert_without_a_row_keeps_its_parameters() {
     let few = spec("model/mixtral-8x7b/train/b1/s1");
-    assert_eq!(Some(few.parameters().expect("counted")), few.net.published.parameters);
-    assert!(few.graph().expect("a graph").operations().len() > 100);
+    assert_eq!(Some(few.parameter_count().expect("counted")), few.net.published.parameters);
+    assert!(few.build_graph().expect("a graph").operations().len() > 100);
 }
 
 /// The most bytes live at once, without rounding.
@@ -405,7 +405,7 @@ fn the_load_of_a_recorded_framework_is_the_ideal_one_and_its_habits() {
         ),
     ];
     for (recorded, ideal, habits) in nets {
-        let ours = spec(ideal).trace().expect(ideal).instance.load_without_in_place().bytes.get();
+        let ours = spec(ideal).build_trace().expect(ideal).instance.load_without_in_place().bytes.get();
         let explained = habits.iter().map(|(_, bytes)| bytes).sum::<i64>();
         assert_eq!(requested_load(recorded).cast_signed() - ours.cast_signed(), explained, "{recorded}");
     }
@@ -423,7 +423,7 @@ fn inference_lacks_the_loss_dropout_and_what_is_kept_for_the_backward_pass() {
     // Their loss includes more than a classification: auxiliary classifiers, a discriminator.
     let with_more = ["googlenet", "inception-v3", "dcgan"];
     for model in models::models() {
-        let graph = |mode| Spec::new(model, mode, 1).graph().expect(model.name);
+        let graph = |mode| Spec::new(model, mode, 1).build_graph().expect(model.name);
         let (infer, train) = (graph(Mode::Infer), graph(Mode::Train));
         let (own, forward) = (forward_operations(&infer), forward_operations(&train));
         assert_eq!(own.len(), infer.operations().len(), "{}", model.name);
@@ -438,7 +438,7 @@ fn inference_lacks_the_loss_dropout_and_what_is_kept_for_the_backward_pass() {
 fn first_fit(instance: &Instance) -> Plan {
     let buffers = instance.buffers();
     let mut met: Vec<Vec<usize>> = vec![Vec::new(); buffers.len()];
-    for pair in instance.apart() {
+    for pair in instance.keep_apart_pairs() {
         met[pair.first.index()].push(pair.second.index());
         met[pair.second.index()].push(pair.first.index());
     }
@@ -476,19 +476,19 @@ fn safe_plans_hold_in_random_orders_of_training_and_inference() {
     for model in models::models() {
         for (mode, failing) in [Mode::Infer, Mode::Train].into_iter().zip(&mut failing) {
             let spec = small(model, mode);
-            let graph = spec.graph().expect(model.name);
-            let (order, dependencies) = (graph.order(), Dependencies::of(&graph));
+            let graph = spec.build_graph().expect(model.name);
+            let (order, dependencies) = (graph.operation_order(), Dependencies::from_tensors(&graph));
             let mut fails = |lowered: &Lowered, runs: usize| {
                 let plan = first_fit(&lowered.instance);
                 assert!(lowered.instance.verify(plan.clone()).is_ok(), "{spec}");
                 let rehearsal = Rehearsal::new(&graph, &dependencies, lowered, &plan);
-                (0..runs).filter(|_| rehearsal.run(&mut rng, NonZeroUsize::MIN).is_err()).count()
+                (0..runs).filter(|_| rehearsal.run_once(&mut rng, NonZeroUsize::MIN).is_err()).count()
             };
             for safety in [Safety::KeepApart, Safety::Widened] {
                 let safe = lower_for_all_orders(&graph, &order, &dependencies, safety).expect("lowers");
                 assert_eq!(fails(&safe, 100), 0, "{spec} {safety:?}");
             }
-            *failing += usize::from(fails(&lower(&graph, &order).expect("lowers"), 10) > 0);
+            *failing += usize::from(fails(&lower_graph(&graph, &order).expect("lowers"), 10) > 0);
         }
     }
     assert!(failing[0] > 5 && failing[1] > 25, "plans for one order fail on {failing:?} nets");

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use planlab_dsa::{Offset, Plan};
 use planlab_workloads::formats::{
-    InputLimits, PlanFile, compress, read_trace, write_minimalloc, write_plan, write_trace,
+    InputLimits, PlanFile, compress_zstd, read_trace, write_minimalloc, write_plan, write_trace,
 };
 use planlab_workloads::{Catalog, ReadOptions, Trace};
 use proptest::prelude::*;
@@ -150,13 +150,13 @@ proptest! {
         prop_assert_eq!(&again.instance, &trace.instance, "{}", String::from_utf8_lossy(&written));
         prop_assert_eq!(without_lines(&again), without_lines(&trace));
         prop_assert_eq!(write_trace(&again), written.clone());
-        let packed = compress(&written, 1).expect("compressed");
+        let packed = compress_zstd(&written, 1).expect("compressed");
         prop_assert_eq!(read(&packed).instance, trace.instance.clone());
 
         let offsets: Vec<Offset> = rows.iter().zip(0..).map(|(row, id)| Offset::new(id * 977 + row.size)).collect();
         let plan = Plan { offsets, in_place: trace.instance.in_place().to_vec() };
-        let rows = PlanFile::read("p.csv", &write_plan(&trace, &plan)[..], InputLimits::default());
-        prop_assert_eq!(rows.expect("what is written can be read").plan(&trace), Ok(plan));
+        let rows = PlanFile::read_rows("p.csv", &write_plan(&trace, &plan)[..], InputLimits::default());
+        prop_assert_eq!(rows.expect("what is written can be read").plan_for(&trace), Ok(plan));
 
         if let Ok(written) = write_minimalloc(&trace) {
             let plain = read(&written);

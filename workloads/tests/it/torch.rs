@@ -44,24 +44,24 @@ fn one_run_recorded_from_before_and_from_after_the_model_was_built_is_one_load()
 
 /// Bytes of rounding, unsplit blocks, partly used segments, those of others, cache, that of others, unknown, in place, above.
 fn parts(waste: &Waste, height: u64) -> Vec<i128> {
-    waste.parts(height).iter().map(|part| part.1).collect()
+    waste.parts_at(height).iter().map(|part| part.1).collect()
 }
 
 #[test]
 fn the_recorded_peak_has_its_step_its_causes_and_its_stacks() {
     let part = only_part(import_with(EARLY, &ReadOptions::default()));
     let framework = part.framework.as_ref().expect("PyTorch");
-    let waste = Waste::of(&part.trace, framework).expect("segments");
+    let waste = Waste::from_framework(&part.trace, framework).expect("segments");
     assert_eq!((waste.step, waste.reserved, waste.live), (2500, 6_570_377_216, 5_762_142_352));
     assert_eq!(parts(&waste, 5_762_142_352), [42_864, 31_522_816, 143_329_280, 0, 633_339_904, 0, 0, 0, 0]);
-    let (step, peak) = waste::peak(&part.trace);
+    let (step, peak) = waste::peak_buffers(&part.trace);
     assert_eq!(step, 2500);
     let sizes: Vec<u64> = peak.iter().map(|&id| part.trace.instance.buffer(id).size.get()).collect();
     assert!(sizes.is_sorted_by(|a, b| a >= b));
     assert_eq!(sizes.iter().sum::<u64>(), 5_762_142_352);
     let first = &part.trace.labels.buffers[0];
     assert!(first.op.as_deref().is_some_and(|op| op.contains("torchvision/models/resnet.py:")), "{first:?}");
-    assert_eq!(framework.stack(0).next(), Some("torch/utils/_device.py:122 __torch_function__"));
+    assert_eq!(framework.call_stack(0).next(), Some("torch/utils/_device.py:122 __torch_function__"));
     assert!(framework.stacks.len() < framework.stack_of.len(), "equal stacks are one");
     let annotated = part.trace.labels.buffers.iter().filter(|label| label.category.is_some()).count();
     assert!(annotated > 0, "buffers of the optimizer have its annotation");
@@ -71,9 +71,9 @@ fn the_recorded_peak_has_its_step_its_causes_and_its_stacks() {
 fn the_model_and_the_state_of_the_optimizer_keep_their_size() {
     for file in [EARLY, LATE] {
         let part = only_part(import_with(file, &ReadOptions::default()));
-        let scaling = Scaling::of(&part.trace, part.framework.as_ref().expect("PyTorch"));
+        let scaling = Scaling::from_trace(&part.trace, part.framework.as_ref().expect("PyTorch"));
         // 320 parameters and statistics of ResNet-50, and a momentum for each of 161 parameters.
-        assert_eq!(scaling.kept(), (320 + 161, 102_441_032 + 102_228_128), "{file}");
+        assert_eq!(scaling.kept_buffers(), (320 + 161, 102_441_032 + 102_228_128), "{file}");
     }
 }
 
@@ -84,12 +84,14 @@ fn what_two_streams_hold_is_told_apart() {
         (STREAMS, 133, 41_341_904, [2_096, 777_216, 0, 1_918_976, 0, 69_206_016, 0, 0, 0]),
     ] {
         let part = only_part(import_with(file, &ReadOptions::default()));
-        let waste = Waste::of(&part.trace, part.framework.as_ref().expect("PyTorch")).expect("segments");
+        let waste =
+            Waste::from_framework(&part.trace, part.framework.as_ref().expect("PyTorch")).expect("segments");
         assert_eq!((waste.step, waste.live, waste.outside), (step, live, 0), "{file}");
         assert_eq!(parts(&waste, live), expected, "{file}");
     }
     let part = only_part(import_with(STREAMS, &ReadOptions::default()));
-    let waste = Waste::of(&part.trace, part.framework.as_ref().expect("PyTorch")).expect("segments");
+    let waste =
+        Waste::from_framework(&part.trace, part.framework.as_ref().expect("PyTorch")).expect("segments");
     // The load of step 108 is 19,540,656 above what is live at step 133, 3,568 of it by rounding to 512 at most.
     assert_eq!(waste.needed_elsewhere(60_882_560), 60_882_560 - 41_341_904 - 2_096);
 }
@@ -135,7 +137,7 @@ fn two_streams_and_a_failure() {
     assert_eq!((failure.step, failure.size, failure.device_free), (142, 1 << 41, Some(17_156_800_512)));
     assert_eq!((failure.stream, failure.asked_of_device), (0, Some(1 << 41)));
     assert_eq!(failure.stack[0], "scripts/mk_snapshot.py:17 <module>");
-    assert_eq!(waste::at(&part.trace, &framework.segments, 142), (23_068_672, 16_176_080));
+    assert_eq!(waste::bytes_at(&part.trace, &framework.segments, 142), (23_068_672, 16_176_080));
     let streams: std::collections::BTreeSet<u64> = framework.streams.iter().copied().collect();
     assert_eq!(streams.into_iter().collect::<Vec<_>>(), [0, 4112]);
     // What is live at the end takes just the bytes that the allocator counts as allocated.
@@ -204,8 +206,8 @@ fn sizes_are_rounded_where_an_alignment_is_asked_for() {
     let options = ReadOptions { alignment: planlab_dsa::Alignment::new(512), ..ReadOptions::default() };
     let part = only_part(import_with(EARLY, &options));
     assert_eq!(part.trace.instance.load().bytes.get(), 5_762_142_352 + 42_864);
-    let waste = Waste::of(&part.trace, &part.framework.expect("PyTorch")).expect("segments");
-    assert_eq!(waste.parts(waste.live)[0], (Cause::Rounding, 0));
+    let waste = Waste::from_framework(&part.trace, &part.framework.expect("PyTorch")).expect("segments");
+    assert_eq!(waste.parts_at(waste.live)[0], (Cause::Rounding, 0));
 }
 
 /// A pickle of a device's history with these events, each `(action, address, size)`.
@@ -322,7 +324,7 @@ fn the_rest_of_a_block_that_is_not_split_is_told_from_rounding() {
     let part = only_part(read(&snapshot(&events)).expect("valid"));
     let framework = part.framework.as_ref().expect("PyTorch");
     assert_eq!((framework.taken[0], framework.tails[0]), (20 << 20, 1 << 19));
-    let waste = Waste::of(&part.trace, framework).expect("segments");
+    let waste = Waste::from_framework(&part.trace, framework).expect("segments");
     assert_eq!(parts(&waste, waste.live), [100, 1 << 19, 0, 0, 0, 0, 0, 0, 0]);
 }
 

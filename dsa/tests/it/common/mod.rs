@@ -112,7 +112,7 @@ fn rebuild(
     rename: impl Fn(BufferId) -> BufferId,
 ) -> Instance {
     let permissions = instance.in_place().iter();
-    let pairs = instance.apart().iter();
+    let pairs = instance.keep_apart_pairs().iter();
     Instance::builder()
         .buffers(buffers)
         .arenas(arenas)

@@ -29,7 +29,7 @@ pub use write::write_jsonl;
 mod tests {
     use planlab_dsa::{Bytes, Stream};
 
-    use super::write::names;
+    use super::write::unique_names;
     use super::*;
     use crate::{Graph, Tensor, TensorId};
 
@@ -53,7 +53,7 @@ mod tests {
 "#;
         let graph = read_jsonl("views.jsonl", text).expect("valid");
         assert_eq!(write_jsonl(&graph), text);
-        assert_eq!(graph.place(TensorId::from_index(2)).offset, Bytes::new(32));
+        assert_eq!(graph.tensor_place(TensorId::from_index(2)).offset, Bytes::new(32));
         assert_eq!(graph.operations()[1].stream, Stream::new(1));
     }
 
@@ -135,7 +135,7 @@ mod tests {
 "#;
         let graph = read_jsonl("merged.jsonl", text).expect("valid");
         let x = Tensor::new("x", Bytes::new(64)).with_category("state").as_output();
-        let v = Tensor::new("v", Bytes::new(8)).within(TensorId::from_index(1), Bytes::new(8));
+        let v = Tensor::new("v", Bytes::new(8)).with_base(TensorId::from_index(1), Bytes::new(8));
         assert_eq!((&graph.tensors()[0], &graph.tensors()[2]), (&x, &v));
     }
 
@@ -167,10 +167,10 @@ mod tests {
     fn every_tensor_has_a_name_of_its_own() {
         let mut graph = Graph::builder();
         for name in ["", "#0", "a", "a", "a#2", "#0#", ""] {
-            graph.tensor(Tensor::new(name, Bytes::new(1)));
+            graph.add_tensor(Tensor::new(name, Bytes::new(1)));
         }
         let graph = graph.build().expect("valid");
-        assert_eq!(names(&graph), ["#0##", "#0", "a#2#", "a#3", "a#2", "#0#", "#6"]);
+        assert_eq!(unique_names(&graph), ["#0##", "#0", "a#2#", "a#3", "a#2", "#0#", "#6"]);
         assert_eq!(read_jsonl("again", &write_jsonl(&graph)).expect("valid").tensors().len(), 7);
     }
 

@@ -19,21 +19,21 @@ pub fn read_jsonl(file: &str, text: &str) -> Result<Graph, FormatError> {
     let at = |line: u64, reason: String| FormatError::new(file, line, reason);
     let ((first, header), lines) = split_header(file, text)?;
     let mut reader = Reader::default();
-    let order = reader.header(first, header).map_err(|reason| at(first, reason))?;
+    let order = reader.read_header(first, header).map_err(|reason| at(first, reason))?;
     let mut raws = Vec::new();
     for (line, text) in lines {
-        raws.push((line, reader.declare(line, text).map_err(|reason| at(line, reason))?));
+        raws.push((line, reader.read_operation(line, text).map_err(|reason| at(line, reason))?));
     }
     let mut graph = GraphBuilder::default();
     for declared in &reader.tensors {
-        graph.tensor(reader.tensor(declared).map_err(|(line, reason)| at(line, reason))?);
+        graph.add_tensor(reader.build_tensor(declared).map_err(|(line, reason)| at(line, reason))?);
     }
     for (line, raw) in raws {
-        graph.operation(reader.operation(line, raw).map_err(|reason| at(line, reason))?);
+        graph.add_operation(reader.build_operation(line, raw).map_err(|reason| at(line, reason))?);
     }
     let built = if order == Turns::Any { graph.build_in_any_order() } else { graph.build() };
     let graph =
-        built.map_err(|error| at(reader.line_of(&error).unwrap_or(first), reader.describe(&error)))?;
+        built.map_err(|error| at(reader.line_of(&error).unwrap_or(first), reader.describe_error(&error)))?;
     reader.check_inputs(&graph, first).map_err(|(line, reason)| at(line, reason))?;
     Ok(in_order_of_files(graph))
 }
@@ -41,7 +41,7 @@ pub fn read_jsonl(file: &str, text: &str) -> Result<Graph, FormatError> {
 /// The ids of tensors in the order in which a file mentions them: inputs, then what each operation makes.
 fn order_of_files(graph: &Graph) -> Vec<TensorId> {
     let all = (0..graph.tensors().len()).map(TensorId::from_index);
-    let mut order: Vec<TensorId> = all.filter(|&id| graph.maker(id).is_none()).collect();
+    let mut order: Vec<TensorId> = all.filter(|&id| graph.maker_of(id).is_none()).collect();
     let mut is_mentioned = vec![false; graph.tensors().len()];
     order.iter().for_each(|id| is_mentioned[id.index()] = true);
     for &id in graph.operations().iter().flat_map(|operation| &operation.writes) {
@@ -65,12 +65,12 @@ fn in_order_of_files(graph: Graph) -> Graph {
     for id in order {
         let tensor = &tensors[id.index()];
         let alias = tensor.alias.map(|alias| Alias { base: number(alias.base), ..alias });
-        graph.tensor(Tensor { alias, ..tensor.clone() });
+        graph.add_tensor(Tensor { alias, ..tensor.clone() });
     }
     for mut operation in operations {
         let pairs = operation.in_place.iter_mut().flat_map(|(input, output)| [input, output]);
         operation.reads.iter_mut().chain(&mut operation.writes).chain(pairs).for_each(|id| *id = number(*id));
-        graph.operation(operation);
+        graph.add_operation(operation);
     }
     graph.build().expect("other numbers break no rule")
 }
@@ -94,20 +94,20 @@ struct Declared {
 
 impl Declared {
     /// Adds the fields of another mention.
-    fn merge(&mut self, line: u64, raw: &RawTensor) -> Result<(), String> {
+    fn merge_mention(&mut self, line: u64, raw: &RawTensor) -> Result<(), String> {
         let name = &self.name;
-        merge(name, "bytes", &mut Some((self.line, self.bytes)), line, raw.bytes.as_ref())?;
-        merge(name, "category", &mut self.category, line, raw.category.as_ref())?;
-        merge(name, "output", &mut self.output, line, raw.output.as_ref())?;
-        merge(name, "external", &mut self.external, line, raw.external.as_ref())?;
-        merge(name, "alias", &mut self.alias, line, raw.alias.as_ref())?;
+        merge_field(name, "bytes", &mut Some((self.line, self.bytes)), line, raw.bytes.as_ref())?;
+        merge_field(name, "category", &mut self.category, line, raw.category.as_ref())?;
+        merge_field(name, "output", &mut self.output, line, raw.output.as_ref())?;
+        merge_field(name, "external", &mut self.external, line, raw.external.as_ref())?;
+        merge_field(name, "alias", &mut self.alias, line, raw.alias.as_ref())?;
         let at = raw.at.or(raw.alias.is_some().then_some(0));
-        merge(name, "at", &mut self.at, line, at.as_ref())
+        merge_field(name, "at", &mut self.at, line, at.as_ref())
     }
 }
 
 /// The error in the JSON of a line. Its own line number is always 1, so the file's is reported separately.
-fn reason(error: &serde_json::Error) -> String {
+fn json_reason(error: &serde_json::Error) -> String {
     let words = "a whole number from 0 to 2^64 - 1";
     error
         .to_string()
@@ -115,7 +115,7 @@ fn reason(error: &serde_json::Error) -> String {
         .replace("expected u64", &format!("expected {words}"))
 }
 
-fn merge<T: Clone + PartialEq + std::fmt::Debug>(
+fn merge_field<T: Clone + PartialEq + std::fmt::Debug>(
     tensor: &str,
     field: &str,
     said: &mut Said<T>,
@@ -144,34 +144,34 @@ struct Reader {
 }
 
 impl Reader {
-    fn header(&mut self, line: u64, text: &str) -> Result<Turns, String> {
+    fn read_header(&mut self, line: u64, text: &str) -> Result<Turns, String> {
         let header: Header =
-            serde_json::from_str(text).map_err(|error| format!("not a header: {}", reason(&error)))?;
+            serde_json::from_str(text).map_err(|error| format!("not a header: {}", json_reason(&error)))?;
         if header.planlab != "graph" || header.version != 1 {
             return Err(format!(
                 "a `{}` of version {}, not a graph of version 1",
                 header.planlab, header.version
             ));
         }
-        header.tensors.iter().try_for_each(|tensor| self.mention(line, tensor))?;
+        header.tensors.iter().try_for_each(|tensor| self.add_mention(line, tensor))?;
         Ok(header.order)
     }
 
     /// Reads an operation, and adds the tensors that it writes.
-    fn declare(&mut self, line: u64, text: &str) -> Result<RawOperation, String> {
-        let raw: RawOperation =
-            serde_json::from_str(text).map_err(|error| format!("not an operation: {}", reason(&error)))?;
-        raw.writes.iter().try_for_each(|tensor| self.mention(line, tensor))?;
+    fn read_operation(&mut self, line: u64, text: &str) -> Result<RawOperation, String> {
+        let raw: RawOperation = serde_json::from_str(text)
+            .map_err(|error| format!("not an operation: {}", json_reason(&error)))?;
+        raw.writes.iter().try_for_each(|tensor| self.add_mention(line, tensor))?;
         Ok(raw)
     }
 
-    fn mention(&mut self, line: u64, raw: &RawTensor) -> Result<(), String> {
+    fn add_mention(&mut self, line: u64, raw: &RawTensor) -> Result<(), String> {
         let name = &raw.tensor;
         if name.is_empty() {
             return Err("a tensor has an empty name".to_owned());
         }
         if let Some(id) = self.ids.get(name) {
-            return self.tensors[id.index()].merge(line, raw);
+            return self.tensors[id.index()].merge_mention(line, raw);
         }
         let bytes = match raw.bytes {
             None => return Err(format!("tensor `{name}` has no `bytes` where it is first mentioned")),
@@ -182,12 +182,12 @@ impl Reader {
         let (category, output, external, alias, at) = (None, None, None, None, None);
         let mut declared =
             Declared { line, name: name.clone(), bytes, category, output, external, alias, at };
-        declared.merge(line, raw)?;
+        declared.merge_mention(line, raw)?;
         self.tensors.push(declared);
         Ok(())
     }
 
-    fn tensor(&self, declared: &Declared) -> Result<Tensor, (u64, String)> {
+    fn build_tensor(&self, declared: &Declared) -> Result<Tensor, (u64, String)> {
         let name = declared.name.clone();
         let alias = match (&declared.alias, declared.at) {
             (None, None) => None,
@@ -195,7 +195,7 @@ impl Reader {
                 return Err((line, format!("tensor `{name}` has `at`, but no `alias`")));
             }
             (Some((line, base)), at) => {
-                let base = self.known(base).map_err(|reason| (*line, reason))?;
+                let base = self.find_tensor(base).map_err(|reason| (*line, reason))?;
                 Some(Alias { base, offset: Bytes::new(at.map_or(0, |(_, at)| at)) })
             }
         };
@@ -208,13 +208,14 @@ impl Reader {
         })
     }
 
-    fn operation(&mut self, line: u64, raw: RawOperation) -> Result<Operation, String> {
+    fn build_operation(&mut self, line: u64, raw: RawOperation) -> Result<Operation, String> {
         let ids = |names: &mut dyn Iterator<Item = &String>| {
-            names.map(|name| self.known(name)).collect::<Result<Vec<_>, _>>()
+            names.map(|name| self.find_tensor(name)).collect::<Result<Vec<_>, _>>()
         };
         let reads = ids(&mut raw.reads.iter())?;
         let writes = ids(&mut raw.writes.iter().map(|tensor| &tensor.tensor))?;
-        let pair = |(input, output): &(String, String)| Ok((self.known(input)?, self.known(output)?));
+        let pair =
+            |(input, output): &(String, String)| Ok((self.find_tensor(input)?, self.find_tensor(output)?));
         let in_place = raw.in_place.iter().map(pair).collect::<Result<_, String>>()?;
         let called = if raw.name.is_empty() { raw.op.clone() } else { raw.name.clone() };
         self.operations.push((line, called));
@@ -246,7 +247,7 @@ impl Reader {
         }
     }
 
-    fn known(&self, name: &str) -> Result<TensorId, String> {
+    fn find_tensor(&self, name: &str) -> Result<TensorId, String> {
         let unknown =
             || format!("tensor `{name}` is unknown: it is not in the header, and no operation writes it");
         self.ids.get(name).copied().ok_or_else(unknown)
@@ -271,7 +272,7 @@ impl Reader {
     }
 
     /// The error with the names of tensors, and the names and lines of operations.
-    fn describe(&self, error: &GraphError) -> String {
+    fn describe_error(&self, error: &GraphError) -> String {
         let tensor = |id: &TensorId| format!("tensor `{}`", self.tensors[id.index()].name);
         let op = |id: &OpId| {
             let (line, name) = &self.operations[id.index()];

@@ -9,7 +9,7 @@ use crate::{Graph, Tensor, TensorId};
 /// Writes a graph. If a tensor has no name or shares it with another tensor, its number is appended.
 #[must_use]
 pub fn write_jsonl(graph: &Graph) -> String {
-    let names = names(graph);
+    let names = unique_names(graph);
     let mut said = vec![false; graph.tensors().len()];
     let mut raw = |id: TensorId| {
         let tensor = &graph.tensors()[id.index()];
@@ -25,7 +25,7 @@ pub fn write_jsonl(graph: &Graph) -> String {
         }
     };
     let all = (0..graph.tensors().len()).map(TensorId::from_index);
-    let inputs = all.filter(|&id| graph.maker(id).is_none()).map(&mut raw).collect();
+    let inputs = all.filter(|&id| graph.maker_of(id).is_none()).map(&mut raw).collect();
     let order = Turns::default();
     let mut out = to_line(&Header { planlab: "graph".to_owned(), version: 1, order, tensors: inputs });
     let name = |id: &TensorId| names[id.index()].clone();
@@ -46,7 +46,7 @@ pub fn write_jsonl(graph: &Graph) -> String {
 }
 
 /// Unique names for all tensors.
-pub(super) fn names(graph: &Graph) -> Vec<String> {
+pub(super) fn unique_names(graph: &Graph) -> Vec<String> {
     let mut times = BTreeMap::<&str, u32>::new();
     graph.tensors().iter().for_each(|tensor| *times.entry(&tensor.name).or_default() += 1);
     let is_own = |name: &str| !name.is_empty() && times[name] == 1;

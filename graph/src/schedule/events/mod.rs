@@ -5,4 +5,4 @@ mod schedule;
 mod timeline;
 
 pub use schedule::{Completions, Content, Engine, Event, Schedule, ScheduledBuffer, Task};
-pub use timeline::{Span, Stuck, Timeline, simulate};
+pub use timeline::{Span, Stuck, Timeline, simulate_schedule};

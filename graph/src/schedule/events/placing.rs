@@ -14,10 +14,10 @@ impl Schedule {
     ///
     /// If the timeline belongs to another schedule.
     #[must_use]
-    pub fn lifetimes(&self, timeline: &Timeline) -> Vec<(u32, u32)> {
+    pub fn buffer_lifetimes(&self, timeline: &Timeline) -> Vec<(u32, u32)> {
         let mut lives = vec![(0, timeline.moments); self.buffers.len()];
         for engine in Engine::ALL {
-            for (event, span) in self.of(engine).iter().zip(timeline.of(engine)) {
+            for (event, span) in self.events_of(engine).iter().zip(timeline.spans_of(engine)) {
                 event.writes.iter().for_each(|id| lives[id.index()].0 = span.began);
                 event.frees.iter().for_each(|id| lives[id.index()].1 = span.ended);
             }
@@ -35,8 +35,8 @@ impl Schedule {
     /// # Panics
     ///
     /// If the timeline belongs to another schedule.
-    pub fn instance(&self, timeline: &Timeline) -> Result<Instance, InstanceError> {
-        let lives = self.lifetimes(timeline);
+    pub fn placement_problem(&self, timeline: &Timeline) -> Result<Instance, InstanceError> {
+        let lives = self.buffer_lifetimes(timeline);
         let buffer = |(buffer, (start, end)): (&ScheduledBuffer, (u32, u32))| {
             let live = LiveRange::new(start, end).expect("an event ends after it starts");
             Buffer::new(buffer.bytes, live)
@@ -57,18 +57,21 @@ impl Schedule {
     ///
     /// If there is not one offset per buffer, or the timeline belongs to another schedule.
     #[must_use]
-    pub fn place(mut self, timeline: &Timeline, offsets: &[Offset]) -> Self {
+    pub fn with_offsets(mut self, timeline: &Timeline, offsets: &[Offset]) -> Self {
         assert_eq!(offsets.len(), self.buffers.len(), "one offset for each buffer");
         let base = self.base.get();
         for (buffer, offset) in self.buffers.iter_mut().zip(offsets) {
             buffer.offset = Some(Offset::new(base + offset.get()));
         }
-        let vacated = self.vacated(timeline, offsets);
+        let vacated = self.vacating_completions(timeline, offsets);
         for engine in Engine::ALL {
-            for (place, span) in timeline.of(engine).iter().enumerate() {
+            for (place, span) in timeline.spans_of(engine).iter().enumerate() {
                 let event = &mut self.events[engine.index()][place];
-                event.room = event.writes.iter().fold([0; 3], |room, id| later(room, vacated[id.index()]));
-                if event.ready(place, timeline) < span.start {
+                event.room = event
+                    .writes
+                    .iter()
+                    .fold([0; 3], |room, id| latest_completions(room, vacated[id.index()]));
+                if event.ready_time(place, timeline) < span.start {
                     event.room = timeline.complete_at(span.began);
                 }
             }
@@ -79,16 +82,16 @@ impl Schedule {
 
     /// For each buffer, the completions after which its addresses are free: those of the events that free earlier
     /// buffers there.
-    fn vacated(&self, timeline: &Timeline, offsets: &[Offset]) -> Vec<Completions> {
+    fn vacating_completions(&self, timeline: &Timeline, offsets: &[Offset]) -> Vec<Completions> {
         let mut frees: Vec<Option<Completions>> = vec![None; self.buffers.len()];
         for engine in Engine::ALL {
-            for (place, event) in self.of(engine).iter().enumerate() {
+            for (place, event) in self.events_of(engine).iter().enumerate() {
                 let mut complete = Completions::default();
                 complete[engine.index()] = u32::try_from(place + 1).unwrap_or(u32::MAX);
                 event.frees.iter().for_each(|id| frees[id.index()] = Some(complete));
             }
         }
-        let lives = self.lifetimes(timeline);
+        let lives = self.buffer_lifetimes(timeline);
         let end = |id: usize| offsets[id].get() + self.buffers[id].bytes.get();
         let mut by_offset: Vec<usize> = (0..self.buffers.len()).collect();
         by_offset.sort_unstable_by_key(|&id| offsets[id]);
@@ -97,7 +100,7 @@ impl Schedule {
             for &high in by_offset[index + 1..].iter().take_while(|&&high| offsets[high].get() < end(low)) {
                 let (first, second) = if lives[low].1 <= lives[high].0 { (low, high) } else { (high, low) };
                 if let Some(free) = frees[first].filter(|_| lives[first].1 <= lives[second].0) {
-                    vacated[second] = later(vacated[second], free);
+                    vacated[second] = latest_completions(vacated[second], free);
                 }
             }
         }
@@ -112,10 +115,10 @@ impl Schedule {
     /// If the timeline belongs to another schedule.
     #[must_use]
     pub fn best_fit(&self, timeline: &Timeline) -> Vec<Offset> {
-        let lives = self.lifetimes(timeline);
+        let lives = self.buffer_lifetimes(timeline);
         let mut heap = Heap::default();
         let mut offsets = vec![0; self.buffers.len()];
-        let mut requests: Vec<_> = self.requests(timeline);
+        let mut requests: Vec<_> = self.allocation_moments(timeline);
         let mut frees: Vec<_> = lives.iter().enumerate().map(|(id, life)| (life.1, id)).collect();
         frees.sort_unstable();
         let mut frees = frees.into_iter().peekable();
@@ -130,10 +133,10 @@ impl Schedule {
     }
 
     /// Moment and buffer of every allocation; within one moment in the order of the engines.
-    fn requests(&self, timeline: &Timeline) -> Vec<(u32, usize)> {
+    fn allocation_moments(&self, timeline: &Timeline) -> Vec<(u32, usize)> {
         let mut requests: Vec<_> = self.resident.iter().map(|id| (0, id.index())).collect();
         for engine in Engine::ALL {
-            for (event, span) in self.of(engine).iter().zip(timeline.of(engine)) {
+            for (event, span) in self.events_of(engine).iter().zip(timeline.spans_of(engine)) {
                 requests.extend(event.writes.iter().map(|id| (span.began, id.index())));
             }
         }
@@ -141,21 +144,21 @@ impl Schedule {
     }
 }
 
-fn later(one: Completions, other: Completions) -> Completions {
+fn latest_completions(one: Completions, other: Completions) -> Completions {
     [0, 1, 2].map(|engine| one[engine].max(other[engine]))
 }
 
 impl Event {
     /// The time in a timeline at which an event's conditions are met, given its index on its engine.
-    fn ready(&self, place: usize, timeline: &Timeline) -> f64 {
-        let mut complete = self.waits();
+    fn ready_time(&self, place: usize, timeline: &Timeline) -> f64 {
+        let mut complete = self.awaited_events();
         let own = &mut complete[self.task.engine().index()];
         *own = (*own).max(u32::try_from(place).unwrap_or(u32::MAX));
         let end = |(engine, count): (Engine, u32)| match count.checked_sub(1) {
-            Some(last) => timeline.of(engine)[last as usize].end,
+            Some(last) => timeline.spans_of(engine)[last as usize].end,
             None => 0.0,
         };
-        let started = self.with.map_or(0.0, |with| timeline.of(Engine::Compute)[with as usize].start);
+        let started = self.with.map_or(0.0, |with| timeline.spans_of(Engine::Compute)[with as usize].start);
         Engine::ALL.into_iter().zip(complete).map(end).fold(started, f64::max)
     }
 }
@@ -180,11 +183,11 @@ impl Heap {
                 }
                 from
             }
-            None => self.extend(size),
+            None => self.extend_top(size),
         }
     }
 
-    fn extend(&mut self, size: u64) -> u64 {
+    fn extend_top(&mut self, size: u64) -> u64 {
         let from = self.top;
         self.top += size;
         from

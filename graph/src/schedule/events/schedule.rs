@@ -7,11 +7,11 @@
 //! ```
 //!
 //! Each engine runs its events one after another, in order. An event starts once the previous event on its engine is
-//! complete and each engine has completed the number of events in [`Event::waits`]. A buffer is written by one event
+//! complete and each engine has completed the number of events in [`Event::awaited_events`]. A buffer is written by one event
 //! (or exists from the start). It is taken from the start of that event to the completion of the event that frees it.
 //!
 //! A scheduler makes a *draft*: it lists the needs of each event, but has no offsets; any further waiting depends on
-//! memory. [`Schedule::place`] turns it into a *placed* schedule, which lists everything that an event waits for. A
+//! memory. [`Schedule::with_offsets`] turns it into a *placed* schedule, which lists everything that an event waits for. A
 //! placed schedule is correct whatever the times of its events are.
 
 use planlab_dsa::{BufferId, Bytes, Offset};
@@ -108,7 +108,7 @@ pub struct Event {
 impl Event {
     /// All events that have to be complete before it starts.
     #[must_use]
-    pub fn waits(&self) -> Completions {
+    pub fn awaited_events(&self) -> Completions {
         [0, 1, 2].map(|engine| self.after[engine].max(self.room[engine]))
     }
 
@@ -176,7 +176,7 @@ pub struct Schedule {
 impl Schedule {
     /// The events of an engine.
     #[must_use]
-    pub fn of(&self, engine: Engine) -> &[Event] {
+    pub fn events_of(&self, engine: Engine) -> &[Event] {
         &self.events[engine.index()]
     }
 
@@ -201,7 +201,7 @@ impl Schedule {
     pub fn height(&self) -> Option<Bytes> {
         let mut height = self.base.get();
         for buffer in &self.buffers {
-            height = height.max(buffer.offset?.end(buffer.bytes)?.get());
+            height = height.max(buffer.offset?.end_of(buffer.bytes)?.get());
         }
         Some(Bytes::new(height))
     }

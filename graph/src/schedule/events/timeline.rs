@@ -70,19 +70,19 @@ const PRIORITY: [Engine; 3] = [Engine::Out, Engine::Compute, Engine::In];
 /// # Panics
 ///
 /// If the schedule refers to a buffer that does not exist.
-pub fn simulate(schedule: &Schedule, capacity: Option<Bytes>) -> Result<Timeline, Stuck> {
+pub fn simulate_schedule(schedule: &Schedule, capacity: Option<Bytes>) -> Result<Timeline, Stuck> {
     let mut run = Simulation::new(schedule, capacity.map_or(u64::MAX, Bytes::get));
     loop {
         run.start_what_can();
-        if !run.advance() {
+        if !run.advance_clock() {
             break;
         }
     }
-    run.finish()
+    run.finish_timeline()
 }
 
 /// The bytes of some buffers; sizes in a file may exceed 64 bits in total.
-fn total(schedule: &Schedule, buffers: &[BufferId]) -> u64 {
+fn total_bytes(schedule: &Schedule, buffers: &[BufferId]) -> u64 {
     buffers.iter().fold(0, |sum, &id| sum.saturating_add(schedule.buffer(id).bytes.get()))
 }
 
@@ -103,7 +103,7 @@ struct Simulation<'s> {
 
 impl<'s> Simulation<'s> {
     fn new(schedule: &'s Schedule, capacity: u64) -> Self {
-        let taken = schedule.base.get().saturating_add(total(schedule, &schedule.resident));
+        let taken = schedule.base.get().saturating_add(total_bytes(schedule, &schedule.resident));
         Self {
             schedule,
             capacity,
@@ -113,13 +113,13 @@ impl<'s> Simulation<'s> {
             moment: 0,
             done: [0; 3],
             started: [0; 3],
-            spans: Engine::ALL.map(|engine| Vec::with_capacity(schedule.of(engine).len())),
+            spans: Engine::ALL.map(|engine| Vec::with_capacity(schedule.events_of(engine).len())),
             memory: vec![(0.0, Bytes::new(taken))],
         }
     }
 
-    fn head(&self, engine: Engine) -> Option<&'s Event> {
-        self.schedule.of(engine).get(self.started[engine.index()] as usize)
+    fn next_event(&self, engine: Engine) -> Option<&'s Event> {
+        self.schedule.events_of(engine).get(self.started[engine.index()] as usize)
     }
 
     fn is_idle(&self, engine: Engine) -> bool {
@@ -127,21 +127,21 @@ impl<'s> Simulation<'s> {
     }
 
     fn is_ready(&self, event: &Event) -> bool {
-        let complete = event.waits().iter().zip(&self.done).all(|(wanted, done)| wanted <= done);
+        let complete = event.awaited_events().iter().zip(&self.done).all(|(wanted, done)| wanted <= done);
         complete && event.with.is_none_or(|place| place < self.started[Engine::Compute.index()])
     }
 
-    fn asked(&self, event: &Event) -> u64 {
-        total(self.schedule, &event.writes)
+    fn requested_bytes(&self, event: &Event) -> u64 {
+        total_bytes(self.schedule, &event.writes)
     }
 
     fn start_what_can(&mut self) {
         loop {
             let before = self.started;
             for engine in PRIORITY {
-                let Some(event) = self.head(engine) else { continue };
+                let Some(event) = self.next_event(engine) else { continue };
                 if self.is_idle(engine) && self.is_ready(event) {
-                    self.start(engine, event);
+                    self.start_event(engine, event);
                 }
             }
             if self.started == before {
@@ -150,8 +150,8 @@ impl<'s> Simulation<'s> {
         }
     }
 
-    fn start(&mut self, engine: Engine, event: &Event) {
-        let asked = self.asked(event);
+    fn start_event(&mut self, engine: Engine, event: &Event) {
+        let asked = self.requested_bytes(event);
         if self.taken.saturating_add(asked) > self.capacity {
             return;
         }
@@ -174,7 +174,7 @@ impl<'s> Simulation<'s> {
     }
 
     /// Advances to the next completion. Returns whether anything was running.
-    fn advance(&mut self) -> bool {
+    fn advance_clock(&mut self) -> bool {
         let running = Engine::ALL.into_iter().filter(|&engine| !self.is_idle(engine));
         let ends = running.filter_map(|engine| self.spans[engine.index()].last().map(|span| span.end));
         let Some(next) = ends.min_by(f64::total_cmp) else { return false };
@@ -185,30 +185,30 @@ impl<'s> Simulation<'s> {
             let Some(span) = self.spans[engine.index()].last_mut() else { continue };
             if !is_idle && span.end <= next {
                 span.ended = moment;
-                self.complete(engine);
+                self.complete_event(engine);
             }
         }
         true
     }
 
-    fn complete(&mut self, engine: Engine) {
+    fn complete_event(&mut self, engine: Engine) {
         let schedule = self.schedule;
-        let event = &schedule.of(engine)[self.done[engine.index()] as usize];
+        let event = &schedule.events_of(engine)[self.done[engine.index()] as usize];
         self.done[engine.index()] += 1;
-        let freed = total(schedule, &event.frees);
+        let freed = total_bytes(schedule, &event.frees);
         if freed > 0 {
             self.taken = self.taken.saturating_sub(freed);
             self.note_memory();
         }
     }
 
-    fn finish(self) -> Result<Timeline, Stuck> {
-        let waiting = |&engine: &Engine| self.head(engine).is_some();
-        let is_ready = |&engine: &Engine| self.head(engine).is_some_and(|event| self.is_ready(event));
+    fn finish_timeline(self) -> Result<Timeline, Stuck> {
+        let waiting = |&engine: &Engine| self.next_event(engine).is_some();
+        let is_ready = |&engine: &Engine| self.next_event(engine).is_some_and(|event| self.is_ready(event));
         let seconds = self.now;
         let place = |engine: Engine| self.started[engine.index()] as usize;
         if let Some(engine) = PRIORITY.into_iter().find(is_ready) {
-            let asked = self.head(engine).map_or(0, |event| self.asked(event));
+            let asked = self.next_event(engine).map_or(0, |event| self.requested_bytes(event));
             return Err(Stuck::OutOfMemory {
                 seconds,
                 engine,
@@ -234,16 +234,16 @@ impl<'s> Simulation<'s> {
 impl Timeline {
     /// The spans of an engine's events.
     #[must_use]
-    pub fn of(&self, engine: Engine) -> &[Span] {
+    pub fn spans_of(&self, engine: Engine) -> &[Span] {
         &self.spans[engine.index()]
     }
 
     /// The idle periods of an engine longer than `least` seconds before its last completion, as start and end.
     #[must_use]
-    pub fn idle(&self, engine: Engine, least: f64) -> Vec<(f64, f64)> {
+    pub fn idle_periods(&self, engine: Engine, least: f64) -> Vec<(f64, f64)> {
         let mut free_from = 0.0;
         let mut idle = Vec::new();
-        for span in self.of(engine) {
+        for span in self.spans_of(engine) {
             if span.start - free_from > least {
                 idle.push((free_from, span.start));
             }
@@ -296,37 +296,37 @@ mod tests {
 
     #[test]
     fn copies_run_beside_functions() {
-        let timeline = simulate(&swap(), None).expect("runs");
+        let timeline = simulate_schedule(&swap(), None).expect("runs");
         let times =
-            |engine| timeline.of(engine).iter().map(|span| (span.start, span.end)).collect::<Vec<_>>();
+            |engine| timeline.spans_of(engine).iter().map(|span| (span.start, span.end)).collect::<Vec<_>>();
         assert_eq!(times(Engine::Compute), [(0.0, 2.0), (2.0, 5.0), (11.0, 12.0)]);
         assert_eq!((times(Engine::Out), times(Engine::In)), (vec![(2.0, 6.0)], vec![(6.0, 11.0)]));
         assert_eq!((timeline.seconds, timeline.peak), (12.0, bytes(18)));
-        assert_eq!(timeline.idle(Engine::Compute, 1e-6), [(5.0, 11.0)]);
+        assert_eq!(timeline.idle_periods(Engine::Compute, 1e-6), [(5.0, 11.0)]);
         let memory: Vec<_> = timeline.memory.iter().map(|&(time, bytes)| (time, bytes.get())).collect();
         let expected = [(0.0, 10), (2.0, 18), (5.0, 10), (6.0, 10), (12.0, 2)];
         assert_eq!(memory, expected);
-        assert_eq!(timeline.complete_at(timeline.of(Engine::In)[0].began), [2, 1, 0]);
+        assert_eq!(timeline.complete_at(timeline.spans_of(Engine::In)[0].began), [2, 1, 0]);
     }
 
     #[test]
     fn an_event_waits_for_memory() {
         // The second function has to wait for the copy out.
-        let timeline = simulate(&swap(), Some(bytes(10))).expect("runs");
-        assert_eq!(timeline.of(Engine::Compute)[1].start, 6.0);
+        let timeline = simulate_schedule(&swap(), Some(bytes(10))).expect("runs");
+        assert_eq!(timeline.spans_of(Engine::Compute)[1].start, 6.0);
         // The copy in has to wait for the second function, which has priority.
-        assert_eq!(timeline.of(Engine::In)[0].start, 9.0);
+        assert_eq!(timeline.spans_of(Engine::In)[0].start, 9.0);
         assert_eq!(timeline.peak, bytes(10));
     }
 
     #[test]
     fn a_schedule_that_does_not_end_says_why() {
-        let stuck = simulate(&swap(), Some(bytes(9))).expect_err("no room");
+        let stuck = simulate_schedule(&swap(), Some(bytes(9))).expect_err("no room");
         let Stuck::OutOfMemory { engine, event, asked, taken, .. } = stuck else { panic!("{stuck}") };
         assert_eq!((engine, event, asked, taken), (Engine::Compute, 0, bytes(8), bytes(2)));
         let mut schedule = swap();
         schedule.events[1][0].after = [3, 0, 0];
-        let stuck = simulate(&schedule, None).expect_err("a circle");
+        let stuck = simulate_schedule(&schedule, None).expect_err("a circle");
         assert_eq!(stuck, Stuck::Deadlock { seconds: 5.0, engine: Engine::Out, event: 0 });
         assert!(stuck.to_string().starts_with("deadlock after 5.000000 s: event 0 of `out`"));
     }
@@ -336,7 +336,7 @@ mod tests {
         let mut schedule = swap();
         schedule.events[2][0].after = [0, 0, 0];
         schedule.events[2][0].with = Some(1);
-        let timeline = simulate(&schedule, None).expect("runs");
-        assert_eq!(timeline.of(Engine::In)[0].start, 2.0);
+        let timeline = simulate_schedule(&schedule, None).expect("runs");
+        assert_eq!(timeline.spans_of(Engine::In)[0].start, 2.0);
     }
 }

@@ -151,25 +151,25 @@ impl Machine {
             FormatError::new(file, line, format!("not a machine: {}", error.message()))
         })?;
         let reader = Reader { file, text };
-        let rate = |field, value| reader.number(field, value, RATES);
+        let rate = |field, value| reader.read_number(field, value, RATES);
         Ok(Self {
-            name: reader.name(raw.name)?,
+            name: reader.read_name(raw.name)?,
             copy_out: rate("copy_out", raw.copy_out)?,
             copy_in: rate("copy_in", raw.copy_in)?,
             flops: rate("flops", raw.flops)?,
             memory: rate("memory", raw.memory)?,
-            launch: reader.number("launch", raw.launch, LAUNCHES)?,
-            capacity: match reader.whole("capacity", raw.capacity)? {
-                Some(0) | None => return Err(reader.missing("capacity")),
+            launch: reader.read_number("launch", raw.launch, LAUNCHES)?,
+            capacity: match reader.read_whole_number("capacity", raw.capacity)? {
+                Some(0) | None => return Err(reader.missing_field("capacity")),
                 Some(bytes) => Bytes::new(bytes),
             },
             bytes_per_parameter: reader
-                .whole("bytes_per_parameter", raw.bytes_per_parameter)?
+                .read_whole_number("bytes_per_parameter", raw.bytes_per_parameter)?
                 .unwrap_or(BYTES_PER_PARAMETER),
-            workspace: reader.whole("workspace", raw.workspace)?.map_or(WORKSPACE, Bytes::new),
+            workspace: reader.read_whole_number("workspace", raw.workspace)?.map_or(WORKSPACE, Bytes::new),
             large_batch_slowdown: match raw.large_batch_slowdown {
                 None => 1.0,
-                given => reader.number("large_batch_slowdown", given, SLOWDOWNS)?,
+                given => reader.read_number("large_batch_slowdown", given, SLOWDOWNS)?,
             },
         })
     }
@@ -196,14 +196,14 @@ impl Machine {
 
     /// Bytes that are taken for the whole iteration: parameters with their state, and the workspace.
     #[must_use]
-    pub fn base(&self, net: &TrainingNet) -> Bytes {
+    pub fn base_bytes(&self, net: &TrainingNet) -> Bytes {
         let parameters = net.parameters().saturating_mul(self.bytes_per_parameter);
         Bytes::new(parameters.saturating_add(self.workspace.get()))
     }
 
     /// The time of some work in seconds: arithmetic or memory, whichever takes longer, plus the launches.
     #[must_use]
-    pub fn seconds(&self, work: Work) -> f64 {
+    pub fn seconds_of_work(&self, work: Work) -> f64 {
         (work.flops / self.flops).max(work.bytes / self.memory) + f64::from(work.launches) * self.launch
     }
 
@@ -222,7 +222,7 @@ impl Machine {
     /// The factor on the roofline time of a convolution's pass at a batch: 1 up to 128 images, multiplied by
     /// [`large_batch_slowdown`](Self::large_batch_slowdown) at every doubling above.
     #[must_use]
-    pub fn slowdown(&self, batch: u64) -> f64 {
+    pub fn batch_slowdown(&self, batch: u64) -> f64 {
         let doublings = (batch as f64 / ROOFLINE_BATCH).log2().max(0.0);
         self.large_batch_slowdown.powf(doublings)
     }
@@ -255,7 +255,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn missing(&self, field: &str) -> FormatError {
+    fn missing_field(&self, field: &str) -> FormatError {
         FormatError::new(
             self.file,
             line_of(self.text, self.text.trim_end().len()),
@@ -263,8 +263,8 @@ impl Reader<'_> {
         )
     }
 
-    fn name(&self, name: Option<Spanned<String>>) -> Result<String, FormatError> {
-        let name = name.ok_or_else(|| self.missing("name"))?;
+    fn read_name(&self, name: Option<Spanned<String>>) -> Result<String, FormatError> {
+        let name = name.ok_or_else(|| self.missing_field("name"))?;
         if name.get_ref().trim().is_empty() {
             let line = line_of(self.text, name.span().start);
             return Err(FormatError::new(self.file, line, "field `name` is empty"));
@@ -272,29 +272,38 @@ impl Reader<'_> {
         Ok(name.into_inner())
     }
 
-    fn number(&self, field: &str, value: Option<Spanned<f64>>, range: Range) -> Result<f64, FormatError> {
-        let value = value.ok_or_else(|| self.missing(field))?;
+    fn read_number(
+        &self,
+        field: &str,
+        value: Option<Spanned<f64>>,
+        range: Range,
+    ) -> Result<f64, FormatError> {
+        let value = value.ok_or_else(|| self.missing_field(field))?;
         let number = *value.get_ref();
         if range.contains(number) {
             return Ok(number);
         }
         let wanted = format!("from {} to {:e}", range.least, range.most);
-        Err(self.refuse(field, &value, &wanted))
+        Err(self.refuse_value(field, &value, &wanted))
     }
 
     /// A number of bytes; a capacity is above 0.
-    fn whole(&self, field: &str, value: Option<Spanned<f64>>) -> Result<Option<u64>, FormatError> {
+    fn read_whole_number(
+        &self,
+        field: &str,
+        value: Option<Spanned<f64>>,
+    ) -> Result<Option<u64>, FormatError> {
         let Some(value) = value else { return Ok(None) };
         let range = Range { least: if field == "capacity" { 1.0 } else { 0.0 }, most: EXACT as f64 };
         let number = *value.get_ref();
         if !range.contains(number) || number.fract() != 0.0 {
-            return Err(self.refuse(field, &value, "of whole bytes that a machine could have"));
+            return Err(self.refuse_value(field, &value, "of whole bytes that a machine could have"));
         }
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just above")]
         Ok(Some(number as u64))
     }
 
-    fn refuse(&self, field: &str, value: &Spanned<f64>, wanted: &str) -> FormatError {
+    fn refuse_value(&self, field: &str, value: &Spanned<f64>, wanted: &str) -> FormatError {
         let line = line_of(self.text, value.span().start);
         // In the shortest form: 1e-308 has three hundred zeros otherwise.
         let number = value.get_ref();
@@ -367,8 +376,8 @@ mod tests {
     fn the_longer_of_arithmetic_and_memory_counts() {
         let machine = Machine::from_toml("m.toml", &GOOD.replace("launch = 0", "launch = 1")).expect("good");
         let work = |flops, bytes, launches| Work { flops, bytes, launches };
-        assert_eq!(machine.seconds(work(3e12, 1e11, 0)), 3.0);
-        assert_eq!(machine.seconds(work(1e12, 4e11, 2)), 6.0);
+        assert_eq!(machine.seconds_of_work(work(3e12, 1e11, 0)), 3.0);
+        assert_eq!(machine.seconds_of_work(work(1e12, 4e11, 2)), 6.0);
     }
 
     #[test]
@@ -376,9 +385,9 @@ mod tests {
         let machine =
             |factor| Machine::from_toml("m.toml", &format!("{GOOD}large_batch_slowdown = {factor}\n"));
         let slow = machine(1.5).expect("good");
-        assert_eq!([64, 128, 256, 512].map(|batch| slow.slowdown(batch)), [1.0, 1.0, 1.5, 2.25]);
+        assert_eq!([64, 128, 256, 512].map(|batch| slow.batch_slowdown(batch)), [1.0, 1.0, 1.5, 2.25]);
         let even = Machine::built_in("x86-pcie3").expect("built in");
-        assert_eq!(even.slowdown(640), 1.0);
+        assert_eq!(even.batch_slowdown(640), 1.0);
         let refused = machine(0.5).expect_err("faster").to_string();
         assert_eq!(refused, "m.toml:8: field `large_batch_slowdown` is 0.5, not a number from 1 to 1e2");
     }

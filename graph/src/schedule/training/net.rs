@@ -54,7 +54,7 @@ pub enum NetError {
 impl NetError {
     /// The function that breaks the rule, if a single one does.
     #[must_use]
-    pub fn function(&self) -> Option<&str> {
+    pub fn faulty_function(&self) -> Option<&str> {
         match self {
             Self::Empty | Self::EmptyMap(_) | Self::TooLarge { .. } => None,
             Self::UnknownMap { function, .. }
@@ -169,7 +169,7 @@ impl TrainingNet {
         let name = || function.name.clone();
         let called = |map: MapId| self.map(map).name.clone();
         for &map in &function.inputs {
-            if self.producer(map).is_some_and(|producer| producer >= id) {
+            if self.producer_of(map).is_some_and(|producer| producer >= id) {
                 return Err(NetError::ReadBeforeMade { function: name(), map: called(map) });
             }
             let (input, output) = (self.map(map).bytes, self.map(function.output).bytes);
@@ -253,7 +253,7 @@ impl TrainingNet {
 
     /// The function that makes a map; `None` for an input of the net.
     #[must_use]
-    pub fn producer(&self, map: MapId) -> Option<FunctionId> {
+    pub fn producer_of(&self, map: MapId) -> Option<FunctionId> {
         self.producers[map.index()]
     }
 
@@ -270,14 +270,14 @@ impl TrainingNet {
     }
 
     /// The retained maps, ascending.
-    pub fn retained(&self) -> impl DoubleEndedIterator<Item = MapId> {
+    pub fn retained_maps(&self) -> impl DoubleEndedIterator<Item = MapId> {
         self.map_ids().filter(|&map| self.is_retained(map))
     }
 
     /// Whether a gradient of the map is computed: true for all maps except inputs of the net.
     #[must_use]
     pub fn has_gradient(&self, map: MapId) -> bool {
-        self.producer(map).is_some()
+        self.producer_of(map).is_some()
     }
 
     /// Whether the function has a backward pass. An addition has none if its output is read: each of its inputs has the
@@ -290,7 +290,7 @@ impl TrainingNet {
 
     /// The kernel of a function; `None` if it is unknown or the function is not a convolution.
     #[must_use]
-    pub fn kernel(&self, id: FunctionId) -> Option<&Kernel> {
+    pub fn convolution_kernel(&self, id: FunctionId) -> Option<&Kernel> {
         assert!(id.index() < self.functions().len(), "no function {id}");
         self.kernels.get(&id)
     }
@@ -359,7 +359,7 @@ pub(crate) mod tests {
     #[test]
     fn uses_and_retained_maps_are_derived() {
         let net = shortcut_net();
-        let retained: Vec<_> = net.retained().map(MapId::index).collect();
+        let retained: Vec<_> = net.retained_maps().map(MapId::index).collect();
         assert_eq!(retained, [0, 2, 4]);
         assert_eq!(net.last_use(MapId::from_index(2)), Some(FunctionId::from_index(3)));
         assert_eq!(net.last_use(MapId::from_index(5)), None);

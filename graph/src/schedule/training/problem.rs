@@ -15,7 +15,7 @@ pub struct SchedulingProblem {
     pub machine: Machine,
     /// The time of each pass of each function.
     pub times: Times,
-    /// Available memory, [base](Machine::base) included.
+    /// Available memory, [base](Machine::base_bytes) included.
     pub capacity: Bytes,
 }
 
@@ -23,7 +23,7 @@ impl SchedulingProblem {
     /// A net with its roofline times, in the machine's memory.
     #[must_use]
     pub fn new(net: TrainingNet, machine: Machine) -> Self {
-        let times = machine.times(&net);
+        let times = machine.roofline_times(&net);
         let capacity = machine.capacity;
         Self { net, machine, times, capacity }
     }
@@ -45,7 +45,7 @@ impl SchedulingProblem {
     /// Bytes that are always taken.
     #[must_use]
     pub fn base(&self) -> Bytes {
-        self.machine.base(&self.net)
+        self.machine.base_bytes(&self.net)
     }
 
     /// Images per second if an iteration takes `seconds`.

@@ -11,24 +11,24 @@ use super::parts::{Function, FunctionId, FunctionKind, Work};
 impl Machine {
     /// The roofline times of a net.
     #[must_use]
-    pub fn times(&self, net: &TrainingNet) -> Times {
-        let slowdown = self.slowdown(net.batch());
+    pub fn roofline_times(&self, net: &TrainingNet) -> Times {
+        let slowdown = self.batch_slowdown(net.batch());
         let seconds = |work: fn(&Function) -> Work| {
             let pass = |function: &Function| match function.kind {
-                FunctionKind::Convolution => self.seconds(work(function)) * slowdown,
-                _ => self.seconds(work(function)),
+                FunctionKind::Convolution => self.seconds_of_work(work(function)) * slowdown,
+                _ => self.seconds_of_work(work(function)),
             };
             net.functions().iter().map(pass).collect()
         };
         let (forward, backward) =
             (seconds(|function| function.forward), seconds(|function| function.backward));
-        Times { forward, backward, accumulate: self.sums(net) }
+        Times { forward, backward, accumulate: self.sum_times(net) }
     }
 
     /// The roofline times of adding two gradients, by map: two reads, one write.
-    fn sums(&self, net: &TrainingNet) -> Vec<f64> {
+    fn sum_times(&self, net: &TrainingNet) -> Vec<f64> {
         let sum = |bytes: u64| Work { flops: 0.0, bytes: 3.0 * bytes as f64, launches: 1 };
-        net.maps().iter().map(|map| self.seconds(sum(map.bytes.get()))).collect()
+        net.maps().iter().map(|map| self.seconds_of_work(sum(map.bytes.get()))).collect()
     }
 }
 
@@ -95,13 +95,13 @@ impl Times {
     /// # Errors
     ///
     /// Like [`Times::new`].
-    pub fn measured(
+    pub fn from_measured(
         machine: &Machine,
         net: &TrainingNet,
         forward: Vec<f64>,
         backward: Vec<f64>,
     ) -> Result<Self, TimesError> {
-        Self::new(net, forward, backward, machine.sums(net))
+        Self::new(net, forward, backward, machine.sum_times(net))
     }
 
     /// Reads measured times: a header `function,forward,backward`, then the name of each function with the seconds of
@@ -126,11 +126,13 @@ impl Times {
             if content.is_empty() || content.starts_with('#') {
                 continue;
             }
-            let read = if std::mem::take(&mut is_header) { header(content) } else { rows.read(content) };
+            let read =
+                if std::mem::take(&mut is_header) { check_header(content) } else { rows.read_row(content) };
             read.map_err(|reason| FormatError::new(file, line, reason))?;
         }
-        let (forward, backward) = rows.finish().map_err(|reason| FormatError::new(file, last, reason))?;
-        Self::measured(machine, net, forward, backward)
+        let (forward, backward) =
+            rows.finish_times().map_err(|reason| FormatError::new(file, last, reason))?;
+        Self::from_measured(machine, net, forward, backward)
             .map_err(|error| FormatError::new(file, last, error.to_string()))
     }
 
@@ -148,12 +150,12 @@ impl Times {
 
     /// The sums of two gradients, by map.
     #[must_use]
-    pub fn accumulate(&self) -> &[f64] {
+    pub fn accumulate_times(&self) -> &[f64] {
         &self.accumulate
     }
 
     /// Multiplies the times of both passes of a function by a factor.
-    pub(super) fn scale(&mut self, id: FunctionId, factor: f64) {
+    pub(super) fn scale_function(&mut self, id: FunctionId, factor: f64) {
         self.forward[id.index()] *= factor;
         self.backward[id.index()] *= factor;
     }
@@ -161,7 +163,7 @@ impl Times {
 
 const HEADER: [&str; 3] = ["function", "forward", "backward"];
 
-fn header(content: &str) -> Result<(), String> {
+fn check_header(content: &str) -> Result<(), String> {
     if content.split(',').map(str::trim).eq(HEADER) {
         return Ok(());
     }
@@ -185,7 +187,7 @@ impl<'n> Rows<'n> {
         Self { net, open, seconds: vec![None; net.functions().len()] }
     }
 
-    fn read(&mut self, content: &str) -> Result<(), String> {
+    fn read_row(&mut self, content: &str) -> Result<(), String> {
         // A name may contain commas.
         let mut cells = content.rsplitn(3, ',').map(str::trim);
         let (Some(backward), Some(forward), Some(name)) = (cells.next(), cells.next(), cells.next()) else {
@@ -194,11 +196,12 @@ impl<'n> Rows<'n> {
         let name = name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name);
         let open = self.open.get_mut(name).ok_or_else(|| format!("the net has no function `{name}`"))?;
         let function = open.pop_front().ok_or_else(|| format!("function `{name}` has its times already"))?;
-        self.seconds[function] = Some((seconds("forward", forward)?, seconds("backward", backward)?));
+        self.seconds[function] =
+            Some((parse_seconds("forward", forward)?, parse_seconds("backward", backward)?));
         Ok(())
     }
 
-    fn finish(self) -> Result<(Vec<f64>, Vec<f64>), String> {
+    fn finish_times(self) -> Result<(Vec<f64>, Vec<f64>), String> {
         let missing = |index: usize| format!("function `{}` has no times", self.net.functions()[index].name);
         if let Some(index) = self.seconds.iter().position(Option::is_none) {
             return Err(missing(index));
@@ -207,7 +210,7 @@ impl<'n> Rows<'n> {
     }
 }
 
-fn seconds(what: &str, cell: &str) -> Result<f64, String> {
+fn parse_seconds(what: &str, cell: &str) -> Result<f64, String> {
     let seconds = cell.parse::<f64>().ok().filter(|&seconds| is_time(seconds));
     seconds
         .ok_or_else(|| format!("the {what} time is `{cell}`, not a number of seconds from 0 to {LONGEST:e}"))
@@ -231,7 +234,7 @@ mod tests {
         let times = read(GOOD).expect("good");
         assert_eq!(times.forward(), [1.0, 2.0, 3.0, 4.0, 5.0]);
         assert_eq!(times.backward(), [10.0, 20.0, 30.0, 0.0, 50.0]);
-        assert_eq!(times.accumulate()[1], 6e-6 + 3.0 * 256.0 / 720e9);
+        assert_eq!(times.accumulate_times()[1], 6e-6 + 3.0 * 256.0 / 720e9);
     }
 
     #[test]
@@ -278,7 +281,9 @@ mod tests {
             TrainingNet::new("n", 256, 0, net.maps().to_vec(), net.functions().to_vec()).expect("a net");
         let even = Machine::built_in("x86-pcie3").expect("built in");
         let slow = Machine { large_batch_slowdown: 1.25, ..even.clone() };
-        let ratio = |index: usize| slow.times(&net).forward()[index] / even.times(&net).forward()[index];
+        let ratio = |index: usize| {
+            slow.roofline_times(&net).forward()[index] / even.roofline_times(&net).forward()[index]
+        };
         assert_eq!([0, 1, 2].map(ratio), [1.25, 1.0, 1.25]);
     }
 }

@@ -90,7 +90,7 @@ impl ConvolutionAlgorithm {
     /// The workspace in bytes for a kernel, if input and output together have `maps` bytes; `None` if the algorithm
     /// does not support the kernel. A figure of the model, like the time factors.
     #[must_use]
-    pub fn workspace(self, kernel: &Kernel, maps: Bytes) -> Option<Bytes> {
+    pub fn workspace_bytes(self, kernel: &Kernel, maps: Bytes) -> Option<Bytes> {
         let maps = maps.get();
         let bytes = match self {
             Self::Winograd => {
@@ -120,19 +120,23 @@ impl SchedulingProblem {
             return Err(WorkspaceLimitError::BadFactor(factor));
         }
         let is_convolution = |id: &FunctionId| self.net.function(*id).kind == FunctionKind::Convolution;
-        self.net.function_ids().filter(is_convolution).map(|id| self.algorithm(id, factor)).collect()
+        self.net.function_ids().filter(is_convolution).map(|id| self.choose_algorithm(id, factor)).collect()
     }
 
-    fn algorithm(&self, id: FunctionId, factor: f64) -> Result<ConvolutionChoice, WorkspaceLimitError> {
+    fn choose_algorithm(
+        &self,
+        id: FunctionId,
+        factor: f64,
+    ) -> Result<ConvolutionChoice, WorkspaceLimitError> {
         let function = self.net.function(id);
         let no_kernel = || WorkspaceLimitError::NoKernel(function.name.clone());
-        let kernel = self.net.kernel(id).ok_or_else(no_kernel)?;
+        let kernel = self.net.convolution_kernel(id).ok_or_else(no_kernel)?;
         let size = |map| self.net.map(map).bytes.get();
         let output = size(function.output);
         let maps = function.inputs.iter().fold(output, |sum, &map| sum.saturating_add(size(map)));
         let limit = factor * output as f64;
         let affordable = ConvolutionAlgorithm::ALL.into_iter().filter_map(|algorithm| {
-            let workspace = algorithm.workspace(kernel, Bytes::new(maps))?;
+            let workspace = algorithm.workspace_bytes(kernel, Bytes::new(maps))?;
             (workspace.get() as f64 <= limit).then_some(ConvolutionChoice {
                 function: id,
                 algorithm,
@@ -158,7 +162,7 @@ impl SchedulingProblem {
             choices.iter().map(|choice| choice.workspace).max().unwrap_or(Bytes::ZERO);
         limited.machine.name = format!("{}, workspace x{factor} (invented factors)", self.machine.name);
         for choice in choices {
-            limited.times.scale(choice.function, choice.algorithm.time_factor());
+            limited.times.scale_function(choice.function, choice.algorithm.time_factor());
         }
         Ok(limited)
     }
@@ -185,7 +189,7 @@ mod tests {
     fn an_algorithm_has_its_kernels_and_its_workspace() {
         let bytes = |kernel: &Kernel| {
             ConvolutionAlgorithm::ALL
-                .map(|algorithm| algorithm.workspace(kernel, Bytes::new(100)).map(Bytes::get))
+                .map(|algorithm| algorithm.workspace_bytes(kernel, Bytes::new(100)).map(Bytes::get))
         };
         assert_eq!(bytes(&kernel(&[3, 3], 1, 7)), [Some(400), None, Some(252), Some(0)]);
         assert_eq!(bytes(&kernel(&[3, 3], 2, 7)), [None, None, Some(252), Some(0)]);
@@ -231,7 +235,7 @@ mod tests {
         // The backward pass of the sum takes no time.
         assert_eq!(limited.times.backward()[0], problem.times.backward()[0] * 0.7);
         assert_eq!(limited.times.backward()[1..], problem.times.backward()[1..]);
-        assert_eq!(limited.times.accumulate(), problem.times.accumulate());
+        assert_eq!(limited.times.accumulate_times(), problem.times.accumulate_times());
     }
 
     #[test]

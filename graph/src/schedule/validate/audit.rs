@@ -60,16 +60,16 @@ impl<'a> Audit<'a> {
     pub(super) fn events(&self) -> impl Iterator<Item = (EventId, &'a Event)> + use<'a> {
         let schedule = self.schedule;
         Engine::ALL.into_iter().flat_map(move |engine| {
-            let numbered = schedule.of(engine).iter().enumerate();
+            let numbered = schedule.events_of(engine).iter().enumerate();
             numbered.map(move |(place, event)| (EventId { engine, place }, event))
         })
     }
 
-    pub(super) fn event(&self, id: EventId) -> &'a Event {
-        &self.schedule.of(id.engine)[id.place]
+    pub(super) fn find_event(&self, id: EventId) -> &'a Event {
+        &self.schedule.events_of(id.engine)[id.place]
     }
 
-    pub(super) fn knows(&self, map: MapId) -> bool {
+    pub(super) fn knows_map(&self, map: MapId) -> bool {
         map.index() < self.problem.net.maps().len()
     }
 }

@@ -18,7 +18,8 @@ impl Audit<'_> {
                 break;
             }
         }
-        let waiting = |&engine: &Engine| self.starts[engine.index()].len() < self.schedule.of(engine).len();
+        let waiting =
+            |&engine: &Engine| self.starts[engine.index()].len() < self.schedule.events_of(engine).len();
         match Engine::ALL.into_iter().find(waiting) {
             Some(engine) => {
                 let place = self.starts[engine.index()].len();
@@ -32,22 +33,22 @@ impl Audit<'_> {
     /// yet.
     fn next_start(&self, engine: Engine) -> Option<EventStart> {
         let place = self.starts[engine.index()].len();
-        let event = self.schedule.of(engine).get(place)?;
-        let mut wanted = event.waits();
+        let event = self.schedule.events_of(engine).get(place)?;
+        let mut wanted = event.awaited_events();
         wanted[engine.index()] = wanted[engine.index()].max(u32::try_from(place).ok()?);
         let mut event_start = EventStart::default();
         for other in Engine::ALL {
             let Some(last) = (wanted[other.index()] as usize).checked_sub(1) else { continue };
             let start = self.starts[other.index()].get(last)?;
             event_start.seconds =
-                event_start.seconds.max(start.seconds + self.schedule.of(other)[last].seconds);
-            join(&mut event_start.clock, start.clock);
+                event_start.seconds.max(start.seconds + self.schedule.events_of(other)[last].seconds);
+            join_clocks(&mut event_start.clock, start.clock);
             event_start.clock[other.index()] = event_start.clock[other.index()].max(wanted[other.index()]);
         }
         if let Some(together) = event.with {
             let start = self.starts[Engine::Compute.index()].get(together as usize)?;
             event_start.seconds = event_start.seconds.max(start.seconds);
-            join(&mut event_start.clock, start.clock);
+            join_clocks(&mut event_start.clock, start.clock);
         }
         Some(event_start)
     }
@@ -78,7 +79,7 @@ impl Audit<'_> {
     }
 }
 
-fn join(clock: &mut Completions, other: Completions) {
+fn join_clocks(clock: &mut Completions, other: Completions) {
     for (count, known) in clock.iter_mut().zip(other) {
         *count = (*count).max(known);
     }

@@ -10,7 +10,7 @@ impl Audit<'_> {
     pub(super) fn check_sizes(&self) -> Result<(), Violation> {
         for (index, buffer) in self.schedule.buffers.iter().enumerate() {
             let (Content::Map(map) | Content::Gradient(map)) = buffer.content;
-            let wanted = if self.knows(map) { self.problem.net.map(map).bytes } else { Bytes::ZERO };
+            let wanted = if self.knows_map(map) { self.problem.net.map(map).bytes } else { Bytes::ZERO };
             if buffer.bytes != wanted {
                 let buffer_id = BufferId::from_index(index);
                 return Err(Violation::WrongSize { buffer: buffer_id, bytes: buffer.bytes, wanted });

@@ -43,7 +43,7 @@ pub struct Audited {
 /// # Errors
 ///
 /// The first [`Violation`] that is found.
-pub fn validate(
+pub fn validate_schedule(
     problem: &SchedulingProblem,
     schedule: &Schedule,
     memory: Option<Bytes>,
@@ -69,7 +69,7 @@ mod tests {
 
     use super::*;
     use crate::schedule::training::shortcut_net;
-    use crate::{Content, Engine, Event, FunctionId, Machine, MapId, Task, simulate};
+    use crate::{Content, Engine, Event, FunctionId, Machine, MapId, Task, simulate_schedule};
 
     /// Keeps all maps, with every buffer on top of the one before.
     fn stacked() -> (SchedulingProblem, Schedule) {
@@ -103,7 +103,7 @@ mod tests {
             let seconds = match task {
                 Task::Forward(id) => problem.times.forward()[id.index()],
                 Task::Backward(id) => problem.times.backward()[id.index()],
-                _ => problem.times.accumulate()[2],
+                _ => problem.times.accumulate_times()[2],
             };
             let event = Event {
                 reads: ids(reads),
@@ -126,8 +126,8 @@ mod tests {
     #[test]
     fn a_plain_schedule_is_right() {
         let (problem, schedule) = stacked();
-        let audited = validate(&problem, &schedule, Some(problem.capacity)).expect("right");
-        let timeline = simulate(&schedule, Some(problem.capacity)).expect("runs");
+        let audited = validate_schedule(&problem, &schedule, Some(problem.capacity)).expect("right");
+        let timeline = simulate_schedule(&schedule, Some(problem.capacity)).expect("runs");
         assert!((audited.seconds - timeline.seconds).abs() < 1e-12);
         assert_eq!(Some(audited.height), schedule.height());
         assert_eq!(audited.height.get() - problem.base().get(), 64 + 8 * 256 + 4);
@@ -138,11 +138,11 @@ mod tests {
         let (problem, mut schedule) = stacked();
         // The first convolution's output is freed when the second one's is written.
         schedule.buffers[3].offset = schedule.buffers[1].offset;
-        validate(&problem, &schedule, None).expect("right");
+        validate_schedule(&problem, &schedule, None).expect("right");
         // The activation is not.
         schedule.buffers[3].offset = schedule.buffers[2].offset;
         let [first, second] = [2, 3].map(BufferId::from_index);
-        let refused = validate(&problem, &schedule, None).expect_err("shared");
+        let refused = validate_schedule(&problem, &schedule, None).expect_err("shared");
         assert_eq!(refused, Violation::Overlap { first, second });
     }
 
@@ -153,7 +153,7 @@ mod tests {
         schedule.events[0][8].reads[1] = BufferId::from_index(7);
         schedule.events[0][7].frees.pop();
         schedule.events[0][8].frees.push(BufferId::from_index(7));
-        let refused = validate(&problem, &schedule, None).expect_err("half");
+        let refused = validate_schedule(&problem, &schedule, None).expect_err("half");
         let event = EventId { engine: Engine::Compute, place: 8 };
         assert_eq!(refused, Violation::WrongValue { event, buffer: BufferId::from_index(7) });
         assert_eq!(

@@ -25,7 +25,7 @@ impl Audit<'_> {
                 return unknown(format!("buffer {id}"));
             }
             let lengths = self.schedule.events.each_ref().map(Vec::len);
-            if data.waits().iter().zip(lengths).any(|(&wanted, length)| wanted as usize > length)
+            if data.awaited_events().iter().zip(lengths).any(|(&wanted, length)| wanted as usize > length)
                 || data.with.is_some_and(|place| place as usize >= lengths[0])
             {
                 return unknown("an event to wait for".to_owned());
@@ -49,8 +49,7 @@ impl Audit<'_> {
                 return Err(Violation::NotAnInput(buffer));
             };
             let holds = self.schedule.buffer(buffer).content;
-            let is_input =
-                matches!(holds, Content::Map(map) if self.knows(map) && !self.problem.net.has_gradient(map));
+            let is_input = matches!(holds, Content::Map(map) if self.knows_map(map) && !self.problem.net.has_gradient(map));
             if std::mem::replace(written, true) || !is_input {
                 return Err(Violation::NotAnInput(buffer));
             }

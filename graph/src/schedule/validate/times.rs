@@ -15,7 +15,7 @@ impl Audit<'_> {
             let least = match data.task {
                 Task::Forward(id) | Task::Recompute(id) => times.forward()[id.index()],
                 Task::Backward(id) => times.backward()[id.index()],
-                Task::Accumulate(map) => times.accumulate()[map.index()],
+                Task::Accumulate(map) => times.accumulate_times()[map.index()],
                 Task::CopyOut(map) => bytes(map) / self.problem.machine.copy_out,
                 Task::CopyIn(map) => bytes(map) / self.problem.machine.copy_in,
             };
@@ -30,7 +30,7 @@ impl Audit<'_> {
     pub(super) fn check_claim(&self) -> Result<f64, Violation> {
         let starts = Engine::ALL
             .into_iter()
-            .flat_map(|engine| self.starts[engine.index()].iter().zip(self.schedule.of(engine)));
+            .flat_map(|engine| self.starts[engine.index()].iter().zip(self.schedule.events_of(engine)));
         let seconds = starts.map(|(start, event)| start.seconds + event.seconds).fold(0.0, f64::max);
         match self.schedule.seconds {
             Some(claimed) if (claimed - seconds).abs() > TOLERANCE * seconds => {

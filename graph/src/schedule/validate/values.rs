@@ -12,7 +12,7 @@ use super::violation::{EventId, Violation};
 use crate::{Content, Engine, Event, FunctionId, FunctionKind, MapId, Task};
 
 impl Audit<'_> {
-    fn number(&mut self, value: Value) -> usize {
+    fn number_value(&mut self, value: Value) -> usize {
         let next = self.numbers.len();
         let sum = if let Value::Sum(terms) = &value { Some(terms.clone()) } else { None };
         let number = *self.numbers.entry(value).or_insert(next);
@@ -22,11 +22,11 @@ impl Audit<'_> {
         number
     }
 
-    fn sum(&mut self, mut terms: Vec<usize>) -> usize {
+    fn sum_terms(&mut self, mut terms: Vec<usize>) -> usize {
         terms.sort_unstable();
         match terms[..] {
             [only] => only,
-            _ => self.number(Value::Sum(terms)),
+            _ => self.number_value(Value::Sum(terms)),
         }
     }
 
@@ -38,12 +38,12 @@ impl Audit<'_> {
             // All uses of the output are by later functions, which are already processed.
             let terms = self.terms[function.output.index()].clone();
             if !terms.is_empty() {
-                self.gradients[function.output.index()] = Some(self.sum(terms));
+                self.gradients[function.output.index()] = Some(self.sum_terms(terms));
             }
             for (place, input) in function.inputs.iter().enumerate() {
                 let term = match (function.kind, self.gradients[function.output.index()]) {
                     (FunctionKind::Add, Some(gradient)) => gradient,
-                    _ => self.number(Value::Part(id, place)),
+                    _ => self.number_value(Value::Part(id, place)),
                 };
                 self.terms[input.index()].push(term);
                 self.terms[input.index()].sort_unstable();
@@ -55,11 +55,11 @@ impl Audit<'_> {
     pub(super) fn check_values(&mut self) -> Result<(), Violation> {
         for &buffer in &self.schedule.resident {
             if let Content::Map(map) = self.schedule.buffer(buffer).content {
-                self.values[buffer.index()] = Some(self.number(Value::Map(map)));
+                self.values[buffer.index()] = Some(self.number_value(Value::Map(map)));
             }
         }
         for event in self.in_causal_order() {
-            let task = self.event(event).task;
+            let task = self.find_event(event).task;
             match task {
                 Task::Forward(id) | Task::Recompute(id) => self.check_forward(event, id)?,
                 Task::Backward(id) => self.check_backward(event, id)?,
@@ -89,13 +89,13 @@ impl Audit<'_> {
     fn check_reads(&mut self, event: EventId, wanted: &[(Value, String)]) -> Result<(), Violation> {
         let mut missing: BTreeMap<usize, &str> = BTreeMap::new();
         for (value, what) in wanted {
-            missing.insert(self.number(value.clone()), what);
+            missing.insert(self.number_value(value.clone()), what);
         }
         self.check_operands(event, missing)
     }
 
     fn check_operands(&self, event: EventId, mut missing: BTreeMap<usize, &str>) -> Result<(), Violation> {
-        for &buffer in &self.event(event).reads {
+        for &buffer in &self.find_event(event).reads {
             let held = self.values[buffer.index()];
             if held.is_none_or(|value| missing.remove(&value).is_none()) {
                 return Err(Violation::WrongValue { event, buffer });
@@ -109,7 +109,7 @@ impl Audit<'_> {
 
     /// Assigns values to the buffers that the event writes.
     fn check_results(&mut self, event: EventId, results: &[(Content, usize)]) -> Result<(), Violation> {
-        let writes = &self.event(event).writes;
+        let writes = &self.find_event(event).writes;
         let named = |(buffer, (content, _)): (&BufferId, &(Content, usize))| {
             self.schedule.buffer(*buffer).content == *content
         };
@@ -127,7 +127,7 @@ impl Audit<'_> {
         let wanted: Vec<_> =
             function.inputs.iter().map(|&map| (Value::Map(map), format!("map {map}"))).collect();
         self.check_reads(event, &wanted)?;
-        let value = self.number(Value::Map(function.output));
+        let value = self.number_value(Value::Map(function.output));
         self.check_results(event, &[(Content::Map(function.output), value)])
     }
 
@@ -137,7 +137,7 @@ impl Audit<'_> {
         let mut wanted = BTreeMap::new();
         let names: Vec<_> = function.needs.iter().map(|map| format!("map {map}")).collect();
         for (&map, name) in function.needs.iter().zip(&names) {
-            wanted.insert(self.number(Value::Map(map)), name.as_str());
+            wanted.insert(self.number_value(Value::Map(map)), name.as_str());
         }
         if let Some(gradient) = self.gradients[function.output.index()] {
             wanted.insert(gradient, "the gradient of its output");
@@ -146,7 +146,7 @@ impl Audit<'_> {
         let mut results = Vec::new();
         for (place, &input) in function.inputs.iter().enumerate() {
             if net.has_gradient(input) {
-                results.push((Content::Gradient(input), self.number(Value::Part(id, place))));
+                results.push((Content::Gradient(input), self.number_value(Value::Part(id, place))));
             }
         }
         self.check_results(event, &results)
@@ -165,7 +165,7 @@ impl Audit<'_> {
     fn check_sum(&mut self, event: EventId, map: MapId) -> Result<(), Violation> {
         let mut rest = self.terms[map.index()].clone();
         let mut terms = Vec::new();
-        for &buffer in &self.event(event).reads {
+        for &buffer in &self.find_event(event).reads {
             let wrong = Violation::WrongValue { event, buffer };
             let held = self.values[buffer.index()].ok_or_else(|| wrong.clone())?;
             for term in self.terms_of(map, held).ok_or_else(|| wrong.clone())? {
@@ -174,15 +174,15 @@ impl Audit<'_> {
                 terms.push(term);
             }
         }
-        if self.event(event).reads.len() != 2 {
+        if self.find_event(event).reads.len() != 2 {
             return Err(Violation::MissingValue { event, what: "two parts of a gradient".to_owned() });
         }
-        let value = self.sum(terms);
+        let value = self.sum_terms(terms);
         self.check_results(event, &[(Content::Gradient(map), value)])
     }
 
     fn check_copy_in(&mut self, event: EventId, map: MapId) -> Result<(), Violation> {
-        let copies = self.schedule.of(Engine::Out).iter().enumerate();
+        let copies = self.schedule.events_of(Engine::Out).iter().enumerate();
         let is_out = |(place, data): (usize, &Event)| {
             data.task == Task::CopyOut(map) && self.is_before(EventId { engine: Engine::Out, place }, event)
         };
@@ -190,7 +190,7 @@ impl Audit<'_> {
             return Err(Violation::NotOnHost { event, map });
         }
         self.check_reads(event, &[])?;
-        let value = self.number(Value::Map(map));
+        let value = self.number_value(Value::Map(map));
         self.check_results(event, &[(Content::Map(map), value)])
     }
 

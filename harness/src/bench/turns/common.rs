@@ -7,17 +7,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::process::{Command, Output};
 
-use planlab_workloads::glob;
+use planlab_workloads::matches_glob;
 use serde_json::Value;
 
 use super::side::{Side, last_line};
 use crate::cli::TurnsArgs;
 use crate::shell::exit::{Exit, Failure};
-use crate::shell::output::note;
+use crate::shell::output::print_note;
 
 /// A planner on a workload.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Named {
+pub(crate) struct NamedCell {
     pub(crate) planner: String,
     pub(crate) workload: String,
 }
@@ -33,7 +33,7 @@ pub(super) struct Share {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Common {
     pub(super) shares: Vec<Share>,
-    pub(super) alone: [Vec<Named>; 2],
+    pub(super) alone: [Vec<NamedCell>; 2],
 }
 
 impl Common {
@@ -42,12 +42,12 @@ impl Common {
     /// # Errors
     ///
     /// If a build cannot be run, or the two have no cell in common.
-    pub(super) fn of(sides: &[Side; 2], args: &TurnsArgs, told: &[OsString]) -> Result<Self, Failure> {
-        let planners = planners(sides, args, told)?;
-        let [a, b] = cells(sides, args, told, planners.as_ref())?;
-        let common = Self::split(&a, &b);
+    pub(super) fn ask_both(sides: &[Side; 2], args: &TurnsArgs, told: &[OsString]) -> Result<Self, Failure> {
+        let planners = common_planners(sides, args, told)?;
+        let [a, b] = common_cells(sides, args, told, planners.as_ref())?;
+        let common = Self::split_cells(&a, &b);
         if common.shares.is_empty() {
-            return Err(Failure::usage(format!(
+            return Err(Failure::from_usage(format!(
                 "the builds have no cell in common: {} would run {} cells, {} would run {}",
                 sides[0].name,
                 a.len(),
@@ -58,9 +58,9 @@ impl Common {
         Ok(common)
     }
 
-    fn split(a: &BTreeSet<Named>, b: &BTreeSet<Named>) -> Self {
+    fn split_cells(a: &BTreeSet<NamedCell>, b: &BTreeSet<NamedCell>) -> Self {
         let mut shares: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-        for Named { planner, workload } in a.intersection(b) {
+        for NamedCell { planner, workload } in a.intersection(b) {
             shares.entry(workload).or_default().push(planner.clone());
         }
         let share = |(workload, planners): (&str, _)| Share { workload: workload.to_owned(), planners };
@@ -70,7 +70,7 @@ impl Common {
 }
 
 /// The planners of either build that match the named globs; `None` if no planner is named.
-fn planners(
+fn common_planners(
     sides: &[Side; 2],
     args: &TurnsArgs,
     told: &[OsString],
@@ -78,33 +78,34 @@ fn planners(
     if args.planners.is_empty() {
         return Ok(None);
     }
-    let keys = [keys(&sides[0], told)?, keys(&sides[1], told)?];
+    let keys = [planner_keys(&sides[0], told)?, planner_keys(&sides[1], told)?];
     for pattern in &args.planners {
-        if !keys.iter().flatten().any(|key| glob(pattern, key)) {
-            return Err(Failure::usage(format!("neither build has a planner `{pattern}`")));
+        if !keys.iter().flatten().any(|key| matches_glob(pattern, key)) {
+            return Err(Failure::from_usage(format!("neither build has a planner `{pattern}`")));
         }
     }
-    let asked = |key: &String| args.planners.iter().any(|pattern| glob(pattern, key));
+    let asked = |key: &String| args.planners.iter().any(|pattern| matches_glob(pattern, key));
     Ok(Some(keys.map(|keys| keys.into_iter().filter(asked).collect())))
 }
 
 /// The planners that a build can run.
-fn keys(side: &Side, told: &[OsString]) -> Result<Vec<String>, Failure> {
+fn planner_keys(side: &Side, told: &[OsString]) -> Result<Vec<String>, Failure> {
     let words = ["list", "planners", "--json"].map(OsString::from);
     let file = told.iter().skip_while(|word| *word != "--planners").take(2).cloned();
-    let answer = ask(side, words.into_iter().chain(file))?.map_err(|reason| side.failure(&reason))?;
-    let entries: Vec<Value> = serde_json::from_str(&answer).map_err(|error| side.failure(&error))?;
+    let answer =
+        ask_build(side, words.into_iter().chain(file))?.map_err(|reason| side.side_failure(&reason))?;
+    let entries: Vec<Value> = serde_json::from_str(&answer).map_err(|error| side.side_failure(&error))?;
     let present = entries.iter().filter(|entry| entry["absent"].is_null());
     Ok(present.filter_map(|entry| entry["key"].as_str().map(str::to_owned)).collect())
 }
 
 /// The cells that either build would run.
-fn cells(
+fn common_cells(
     sides: &[Side; 2],
     args: &TurnsArgs,
     told: &[OsString],
     planners: Option<&[Vec<String>; 2]>,
-) -> Result<[BTreeSet<Named>; 2], Failure> {
+) -> Result<[BTreeSet<NamedCell>; 2], Failure> {
     let mut cells = [BTreeSet::new(), BTreeSet::new()];
     let patterns: Vec<Option<&String>> =
         if args.workloads.is_empty() { vec![None] } else { args.workloads.iter().map(Some).collect() };
@@ -119,8 +120,8 @@ fn cells(
         }
         match refused.as_slice() {
             [] => {}
-            [(name, reason)] => note(&format!("side {name} runs none of these cells: {reason}")),
-            [(_, reason), ..] => return Err(Failure::usage(reason)),
+            [(name, reason)] => print_note(&format!("side {name} runs none of these cells: {reason}")),
+            [(_, reason), ..] => return Err(Failure::from_usage(reason)),
         }
     }
     Ok(cells)
@@ -132,7 +133,7 @@ fn of_pattern(
     told: &[OsString],
     planners: Option<&[String]>,
     pattern: Option<&String>,
-) -> Result<Result<Vec<Named>, String>, Failure> {
+) -> Result<Result<Vec<NamedCell>, String>, Failure> {
     if planners.is_some_and(<[String]>::is_empty) {
         return Ok(Ok(Vec::new()));
     }
@@ -143,29 +144,32 @@ fn of_pattern(
     // A folder that is never created, so no cell has a row in it.
     words.extend(["--dry-run", "--json", "--out"].map(OsString::from));
     words.push(side.results.join("none").into());
-    match ask(side, words)? {
-        Ok(answer) => Ok(Ok(listed(&answer).map_err(|reason| side.failure(&reason))?)),
+    match ask_build(side, words)? {
+        Ok(answer) => Ok(Ok(parse_dry_run(&answer).map_err(|reason| side.side_failure(&reason))?)),
         Err(reason) => Ok(Err(reason)),
     }
 }
 
 /// The cells of a dry run, one JSON value per line. Lines without a planner are skipped: they are online allocators,
 /// which take no turns.
-fn listed(answer: &str) -> Result<Vec<Named>, String> {
-    let cell = |line: &str| -> Result<Option<Named>, String> {
+fn parse_dry_run(answer: &str) -> Result<Vec<NamedCell>, String> {
+    let cell = |line: &str| -> Result<Option<NamedCell>, String> {
         let value: Value = serde_json::from_str(line).map_err(|error| error.to_string())?;
         let text = |key: &str| value[key].as_str().map(str::to_owned);
         let Some(planner) = text("planner") else { return Ok(None) };
         let workload = text("workload").ok_or("its dry run has a planner without a workload")?;
-        Ok(Some(Named { planner, workload }))
+        Ok(Some(NamedCell { planner, workload }))
     };
     answer.lines().map(cell).filter_map(Result::transpose).collect()
 }
 
 /// Runs a build with some arguments; returns its output, or its reason to refuse them.
-fn ask(side: &Side, words: impl IntoIterator<Item = OsString>) -> Result<Result<String, String>, Failure> {
+fn ask_build(
+    side: &Side,
+    words: impl IntoIterator<Item = OsString>,
+) -> Result<Result<String, String>, Failure> {
     let output: Output =
-        Command::new(&side.binary).args(words).output().map_err(|error| side.failure(&error))?;
+        Command::new(&side.binary).args(words).output().map_err(|error| side.side_failure(&error))?;
     let is = |exit: Exit| output.status.code() == Some(i32::from(exit.code()));
     if is(Exit::Complete) {
         return Ok(Ok(String::from_utf8_lossy(&output.stdout).into_owned()));
@@ -176,7 +180,7 @@ fn ask(side: &Side, words: impl IntoIterator<Item = OsString>) -> Result<Result<
     if is(Exit::Interrupted) {
         return Err(Failure::new(Exit::Interrupted, "interrupted"));
     }
-    Err(side.failure(&format!("{}: {}", output.status, last_line(&output))))
+    Err(side.side_failure(&format!("{}: {}", output.status, last_line(&output))))
 }
 
 #[cfg(test)]
@@ -185,8 +189,8 @@ mod tests {
 
     #[test]
     fn what_both_have_is_told_from_what_one_has() {
-        let set = |cells: &[(&str, &str)]| -> BTreeSet<Named> {
-            let named = |&(planner, workload): &(&str, &str)| Named {
+        let set = |cells: &[(&str, &str)]| -> BTreeSet<NamedCell> {
+            let named = |&(planner, workload): &(&str, &str)| NamedCell {
                 planner: planner.to_owned(),
                 workload: workload.to_owned(),
             };
@@ -194,7 +198,7 @@ mod tests {
         };
         let a = set(&[("bump", "x"), ("old", "x"), ("bump", "y"), ("best-fit", "x")]);
         let b = set(&[("bump", "x"), ("best-fit", "x"), ("new", "x"), ("new", "z")]);
-        let common = Common::split(&a, &b);
+        let common = Common::split_cells(&a, &b);
         let both =
             Share { workload: "x".to_owned(), planners: ["best-fit", "bump"].map(str::to_owned).into() };
         assert_eq!(common.shares, [both]);
@@ -209,13 +213,13 @@ mod tests {
             r#"{"workload":"x","allocator":"cupy2rc1-pool"}"#,
             r#"{"workload":"y","planner":"best-fit"}"#,
         ];
-        let named = |planner: &str, workload: &str| Named {
+        let named = |planner: &str, workload: &str| NamedCell {
             planner: planner.to_owned(),
             workload: workload.to_owned(),
         };
-        assert_eq!(listed(&lines.join("\n")), Ok(vec![named("bump", "x"), named("best-fit", "y")]));
-        assert_eq!(listed(lines[1]), Ok(Vec::new()));
-        assert!(listed(r#"{"planner":"bump"}"#).is_err_and(|reason| reason.contains("workload")));
-        assert!(listed("no JSON").is_err());
+        assert_eq!(parse_dry_run(&lines.join("\n")), Ok(vec![named("bump", "x"), named("best-fit", "y")]));
+        assert_eq!(parse_dry_run(lines[1]), Ok(Vec::new()));
+        assert!(parse_dry_run(r#"{"planner":"bump"}"#).is_err_and(|reason| reason.contains("workload")));
+        assert!(parse_dry_run("no JSON").is_err());
     }
 }

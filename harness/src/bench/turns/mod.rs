@@ -14,14 +14,14 @@ use std::process::Command;
 
 use planlab_dsa::CancelToken;
 
-pub(crate) use self::common::Named;
+pub(crate) use self::common::NamedCell;
 use self::common::{Common, Share};
 use self::side::{Side, last_line};
 use crate::cli::{LimitArgs, TurnsArgs};
 use crate::shell::exit::{Exit, Failure};
 use crate::shell::output::printable;
 use crate::shell::progress::Progress;
-use crate::shell::quantity::nanoseconds;
+use crate::shell::quantity::as_nanoseconds;
 
 const REPETITIONS: u32 = 5;
 const OUT: &str = "results/store-diff";
@@ -32,7 +32,7 @@ pub(crate) struct Measured {
     /// The folders of the results of both sides.
     pub(crate) results: [PathBuf; 2],
     /// Cells that only one build would run, and that were not run.
-    pub(crate) alone: [Vec<Named>; 2],
+    pub(crate) alone: [Vec<NamedCell>; 2],
     pub(crate) interrupted: bool,
 }
 
@@ -41,23 +41,23 @@ pub(crate) struct Measured {
 /// # Errors
 ///
 /// If a binary cannot be run or ends without having run its cells, or the builds have no cells in common.
-pub(crate) fn measure(
+pub(crate) fn measure_turns(
     args: &TurnsArgs,
     planners_file: Option<&Path>,
     cancel: &CancelToken,
 ) -> Result<Measured, Failure> {
-    let sides = sides(args)?;
+    let sides = both_sides(args)?;
     let told = common_arguments(args, planners_file);
-    let Common { shares, alone } = Common::of(&sides, args, &told)?;
+    let Common { shares, alone } = Common::ask_both(&sides, args, &told)?;
     let repetitions = args.reps.unwrap_or(REPETITIONS);
     let bar = Progress::new(2 * u64::from(repetitions) * shares.len() as u64, "turns");
     let results = [sides[0].results.clone(), sides[1].results.clone()];
-    let mark = Mark::begin(args, &sides, &told, &shares, repetitions)?;
+    let mark = Mark::begin_folder(args, &sides, &told, &shares, repetitions)?;
     for repetition in 1..=repetitions {
         for (at, share) in (0_u32..).zip(&shares) {
             bar.set_message(printable(&share.workload).into_owned());
-            for side in order(&sides, repetition + at) {
-                if cancel.is_cancelled() || !turn(side, &told, share, repetition)? {
+            for side in turn_order(&sides, repetition + at) {
+                if cancel.is_cancelled() || !run_turn(side, &told, share, repetition)? {
                     return Ok(Measured { results, alone, interrupted: true });
                 }
                 bar.inc(1);
@@ -65,7 +65,7 @@ pub(crate) fn measure(
         }
     }
     bar.finish_and_clear();
-    mark.end()?;
+    mark.end_folder()?;
     Ok(Measured { results, alone, interrupted: false })
 }
 
@@ -79,14 +79,14 @@ struct Mark {
 
 impl Mark {
     /// Marks the folder as begun. Interrupted turns continue.
-    fn begin(
+    fn begin_folder(
         args: &TurnsArgs,
         sides: &[Side; 2],
         told: &[OsString],
         shares: &[Share],
         repetitions: u32,
     ) -> Result<Self, Failure> {
-        let out = out(args);
+        let out = output_folder(args);
         let mut hasher = blake3::Hasher::new();
         for side in sides {
             hasher.update(blake3::hash(&std::fs::read(&side.binary)?).as_bytes());
@@ -105,7 +105,7 @@ impl Mark {
         let is_begun = known.as_ref().is_some_and(|known| known.trim() == mark.turns);
         if mark.file.exists() && !known.is_some_and(|known| is_mark(&known)) {
             let file = mark.file.display();
-            return Err(Failure::usage(format!(
+            return Err(Failure::from_usage(format!(
                 "planlab did not write {file}; name another folder with --out"
             )));
         }
@@ -115,45 +115,45 @@ impl Mark {
                 "{}: the folder has the results of other turns; name another one with --out",
                 out.display()
             );
-            return Err(Failure::usage(reason));
+            return Err(Failure::from_usage(reason));
         }
-        mark.write(&mark.turns)?;
+        mark.write_mark(&mark.turns)?;
         Ok(mark)
     }
 
     /// Marks the folder as complete: the same turns do not continue in it.
-    fn end(&self) -> Result<(), Failure> {
-        self.write(&format!("{} whole", self.turns))
+    fn end_folder(&self) -> Result<(), Failure> {
+        self.write_mark(&format!("{} whole", self.turns))
     }
 
-    fn write(&self, text: &str) -> Result<(), Failure> {
+    fn write_mark(&self, text: &str) -> Result<(), Failure> {
         if let Some(folder) = self.file.parent() {
             planlab_files::create_folders(folder)?;
         }
-        Ok(planlab_workloads::formats::save(&self.file, format!("{text}\n").as_bytes())?)
+        Ok(planlab_workloads::formats::save_file(&self.file, format!("{text}\n").as_bytes())?)
     }
 }
 
-/// Whether a text is a digest, as [`Mark::begin`] and [`Mark::end`] write it.
+/// Whether a text is a digest, as [`Mark::begin_folder`] and [`Mark::end_folder`] write it.
 fn is_mark(text: &str) -> bool {
     let mut words = text.split_whitespace();
     words.next().is_some_and(|digest| blake3::Hash::from_hex(digest).is_ok())
         && matches!((words.next(), words.next()), (None | Some("whole"), None))
 }
 
-fn out(args: &TurnsArgs) -> PathBuf {
+fn output_folder(args: &TurnsArgs) -> PathBuf {
     args.out.clone().unwrap_or_else(|| OUT.into())
 }
 
-fn sides(args: &TurnsArgs) -> Result<[Side; 2], Failure> {
-    let out = out(args);
+fn both_sides(args: &TurnsArgs) -> Result<[Side; 2], Failure> {
+    let out = output_folder(args);
     let side = |name: &'static str, binary: &Option<PathBuf>| {
-        let missing = || Failure::usage(format!("--{name}-binary says which build to measure"));
+        let missing = || Failure::from_usage(format!("--{name}-binary says which build to measure"));
         let binary = binary.as_ref().ok_or_else(missing)?;
         // A bare name is a file in this folder, not a program in PATH.
         let binary = binary
             .canonicalize()
-            .map_err(|error| Failure::usage(format!("--{name}-binary {}: {error}", binary.display())))?;
+            .map_err(|error| Failure::from_usage(format!("--{name}-binary {}: {error}", binary.display())))?;
         Ok::<Side, Failure>(Side { name, binary, results: out.join(name) })
     };
     Ok([side("a", &args.a_binary)?, side("b", &args.b_binary)?])
@@ -177,7 +177,7 @@ fn common_arguments(args: &TurnsArgs, planners_file: Option<&Path>) -> Vec<OsStr
     }
     let LimitArgs { time_limit, memory_limit, work_limit, seed, threads } = &args.limits;
     if let Some(limit) = time_limit {
-        say("--time-limit", &format!("{}ns", nanoseconds(*limit)));
+        say("--time-limit", &format!("{}ns", as_nanoseconds(*limit)));
     }
     say("--memory-limit", &memory_limit.to_string());
     if let Some(limit) = work_limit {
@@ -200,19 +200,19 @@ fn suite_name(args: &TurnsArgs) -> Option<&str> {
 }
 
 /// A B at even turns, B A at odd ones.
-fn order(sides: &[Side; 2], turn: u32) -> [&Side; 2] {
+fn turn_order(sides: &[Side; 2], turn: u32) -> [&Side; 2] {
     if turn.is_multiple_of(2) { [&sides[0], &sides[1]] } else { [&sides[1], &sides[0]] }
 }
 
 /// Runs one side's next repetition on one workload; returns false if it was interrupted.
-fn turn(side: &Side, told: &[OsString], share: &Share, repetition: u32) -> Result<bool, Failure> {
+fn run_turn(side: &Side, told: &[OsString], share: &Share, repetition: u32) -> Result<bool, Failure> {
     let mut command = Command::new(&side.binary);
     command.args(told).args(["--workload", &share.workload, "--reps", &repetition.to_string()]);
     command.arg("--out").arg(&side.results);
     share.planners.iter().for_each(|planner| {
         command.args(["--planner", planner]);
     });
-    let output = command.output().map_err(|error| side.failure(&error))?;
+    let output = command.output().map_err(|error| side.side_failure(&error))?;
     let is = |exit: Exit| output.status.code() == Some(i32::from(exit.code()));
     // A cell without an answer, a false plan or an unexpected height has a row like others, and the diff reports it.
     if [Exit::Complete, Exit::Regression, Exit::Incomplete, Exit::Invalid].into_iter().any(is) {
@@ -221,7 +221,7 @@ fn turn(side: &Side, told: &[OsString], share: &Share, repetition: u32) -> Resul
     if is(Exit::Interrupted) {
         return Ok(false);
     }
-    Err(side.failure(&format!("{} on {}: {}", output.status, share.workload, last_line(&output))))
+    Err(side.side_failure(&format!("{} on {}: {}", output.status, share.workload, last_line(&output))))
 }
 
 #[cfg(test)]
@@ -232,7 +232,7 @@ mod tests {
     fn the_order_turns() {
         let side = |name| Side { name, binary: PathBuf::new(), results: PathBuf::new() };
         let sides = [side("a"), side("b")];
-        let names = |turn| order(&sides, turn).map(|side| side.name).concat();
+        let names = |turn| turn_order(&sides, turn).map(|side| side.name).concat();
         assert_eq!([0, 1, 2, 3].map(names), ["ab", "ba", "ab", "ba"]);
     }
 }

@@ -14,8 +14,8 @@ pub(super) struct Side {
 }
 
 impl Side {
-    pub(super) fn failure(&self, reason: &dyn std::fmt::Display) -> Failure {
-        Failure::usage(format!("side {} ({}): {reason}", self.name, self.binary.display()))
+    pub(super) fn side_failure(&self, reason: &dyn std::fmt::Display) -> Failure {
+        Failure::from_usage(format!("side {} ({}): {reason}", self.name, self.binary.display()))
     }
 }
 

@@ -14,7 +14,7 @@ use serde::Deserialize;
 use super::program;
 use crate::inputs;
 use crate::shell::exit::Failure;
-use crate::shell::output::note;
+use crate::shell::output::print_note;
 
 /// The prefix of every external planner's key.
 pub(crate) const PREFIX: &str = "external/";
@@ -123,7 +123,7 @@ const UNKNOWN: &str = "version unknown";
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The time limit for versions. The variable sets it in milliseconds: a slow machine may need more, a test less.
-fn patience() -> Duration {
+fn version_patience() -> Duration {
     let told = std::env::var("PLANLAB_VERSION_PATIENCE").ok().and_then(|text| text.parse().ok());
     told.map_or(PATIENCE, Duration::from_millis)
 }
@@ -133,12 +133,12 @@ pub(crate) const PLACEHOLDERS: [&str; 7] =
     ["{instance}", "{output}", "{capacity}", "{time_limit}", "{time_limit_ms}", "{seed}", "{threads}"];
 
 /// Reads a file.
-pub(crate) fn read(path: &Path) -> Result<Vec<Entry>, Failure> {
+pub(crate) fn read_entries(path: &Path) -> Result<Vec<Entry>, Failure> {
     let name = path.display().to_string();
-    let text = inputs::document(&name)?;
+    let text = inputs::read_file_document(&name)?;
     let refuse = |at: usize, reason: &str| {
         let line = 1 + text.bytes().take(at).filter(|&byte| byte == b'\n').count();
-        Failure::usage(format!("{name}:{line}: {reason}")).in_file(&name, u64::try_from(line).ok())
+        Failure::from_usage(format!("{name}:{line}: {reason}")).in_file(&name, u64::try_from(line).ok())
     };
     let file: File = toml::from_str(&text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
@@ -165,10 +165,10 @@ impl Entry {
         if name.is_empty() || !name.chars().all(letters) {
             return Err(format!("`{}`: a key is `external/` and a name of a-z, 0-9, `-`, `.`, `/`", raw.key));
         }
-        let honours = honours(&raw.honours);
+        let honours = honours_from(&raw.honours);
         check_format(raw.instance, &honours)?;
         check_command(&raw.command)?;
-        let command = resolve(&raw.command, folder);
+        let command = resolve_words(&raw.command, folder);
         let summary = match raw.summary.as_str() {
             "" => format!("the program {}", command[0]),
             said => said.to_owned(),
@@ -187,25 +187,25 @@ impl Entry {
             time_unit: raw.time_unit,
             bound_after: raw.bound_after,
             anytime: raw.anytime,
-            ask_version: resolve(&raw.version, folder),
+            ask_version: resolve_words(&raw.version, folder),
             version: OnceLock::new(),
             said: OnceLock::new(),
         })
     }
 
     /// Why the planner cannot run, if its program is missing.
-    pub(crate) fn missing(&self) -> Option<String> {
+    pub(crate) fn missing_program(&self) -> Option<String> {
         let program = &self.command[0];
         find_program(program).is_none().then(|| format!("there is no program {program}"))
     }
 
     /// Whether the command contains a placeholder.
-    pub(crate) fn uses(&self, placeholder: &str) -> bool {
+    pub(crate) fn uses_placeholder(&self, placeholder: &str) -> bool {
         self.command.iter().any(|word| word.contains(placeholder))
     }
 
     /// The instance in the program's format; the error names what the format lacks.
-    pub(crate) fn write(&self, trace: &Trace) -> Result<Vec<u8>, String> {
+    pub(crate) fn write_instance(&self, trace: &Trace) -> Result<Vec<u8>, String> {
         match self.format {
             Format::Minimalloc => write_minimalloc(trace).map_err(|error| error.to_string()),
             Format::Idealloc => write_idealloc(trace).map_err(|error| error.to_string()),
@@ -224,15 +224,15 @@ impl Entry {
                     hasher.update(&content).update(&[0]);
                 }
             }
-            if self.said().is_none() {
-                note(&format!(
+            if self.reported_version().is_none() {
+                print_note(&format!(
                     "{}: its version command did not end within {:?} (PLANLAB_VERSION_PATIENCE, in ms): its rows are \
                      kept without a version, apart from those of earlier runs in which it was known",
                     self.key,
-                    patience()
+                    version_patience()
                 ));
             }
-            hasher.update(self.said().unwrap_or_default().as_bytes()).update(format!("{:?}", self.format).as_bytes());
+            hasher.update(self.reported_version().unwrap_or_default().as_bytes()).update(format!("{:?}", self.format).as_bytes());
             hasher.finalize().to_hex().to_string()
         })
     }
@@ -240,25 +240,25 @@ impl Entry {
     /// The first line that the version command prints; empty if there is no such command, [`UNKNOWN`] if it takes too
     /// long.
     pub(crate) fn says_version(&self) -> &str {
-        self.said().unwrap_or(UNKNOWN)
+        self.reported_version().unwrap_or(UNKNOWN)
     }
 
     /// The same; `None` if it takes too long.
-    fn said(&self) -> Option<&str> {
+    fn reported_version(&self) -> Option<&str> {
         let ask = || {
             let is_there = self.ask_version.first().is_some_and(|program| find_program(program).is_some());
             if !is_there {
                 return Some(String::new());
             }
             let words: Vec<OsString> = self.ask_version.iter().map(OsString::from).collect();
-            let text = program::output_within(&words, patience())?;
+            let text = program::output_within(&words, version_patience())?;
             Some(text.lines().next().unwrap_or("").trim().to_owned())
         };
         self.said.get_or_init(ask).as_deref()
     }
 }
 
-fn honours(features: &[Feature]) -> Honours {
+fn honours_from(features: &[Feature]) -> Honours {
     let has = |feature| features.contains(&feature);
     Honours {
         in_place: has(Feature::InPlace),
@@ -311,7 +311,7 @@ fn check_command(command: &[String]) -> Result<(), String> {
 }
 
 /// Replaces words that name a file beside `planners.toml`, and a program with a `/`, by the whole path.
-fn resolve(words: &[String], folder: &Path) -> Vec<String> {
+fn resolve_words(words: &[String], folder: &Path) -> Vec<String> {
     let whole = |(at, word): (usize, &String)| {
         let beside = folder.join(word);
         let is_program = at == 0 && word.contains('/');
@@ -340,7 +340,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("planners.toml");
         fs::write(&path, text).expect("writable");
-        read(&path).map_err(|failure| failure.error.to_string())
+        read_entries(&path).map_err(|failure| failure.error.to_string())
     }
 
     #[test]
@@ -363,7 +363,7 @@ mod tests {
     #[test]
     fn the_example_is_valid() {
         let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("external/planners.example.toml");
-        let entries = read(&example).map_err(|failure| failure.error).expect("valid");
+        let entries = read_entries(&example).map_err(|failure| failure.error).expect("valid");
         let keys: Vec<&str> = entries.iter().map(|entry| entry.key.as_str()).collect();
         assert!(keys.contains(&"external/minimalloc") && keys.contains(&"external/cp-sat"), "{keys:?}");
     }
@@ -381,12 +381,12 @@ mod tests {
     #[test]
     fn a_missing_program_is_told_and_a_script_beside_the_file_is_found() {
         let absent = parse(&GOOD.replace("\"sh\"", "\"./no-such-program\"")).expect("valid");
-        assert!(absent[0].missing().is_some_and(|reason| reason.contains("no-such-program")));
-        assert_eq!(parse(GOOD).expect("valid")[0].missing(), None);
+        assert!(absent[0].missing_program().is_some_and(|reason| reason.contains("no-such-program")));
+        assert_eq!(parse(GOOD).expect("valid")[0].missing_program(), None);
         let folder = tempfile::tempdir().expect("a folder");
         fs::write(folder.path().join("peer.sh"), "exit 0").expect("writable");
         fs::write(folder.path().join("planners.toml"), GOOD).expect("writable");
-        let entries = read(&folder.path().join("planners.toml")).map_err(|f| f.error).expect("valid");
+        let entries = read_entries(&folder.path().join("planners.toml")).map_err(|f| f.error).expect("valid");
         assert_eq!(entries[0].command[1], folder.path().join("peer.sh").display().to_string());
     }
 }

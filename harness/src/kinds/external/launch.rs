@@ -13,7 +13,7 @@ use planlab_files::open_regular;
 
 use crate::cli::ExecArgs;
 use crate::process::die_with_parent;
-use crate::shell::clock::monotonic;
+use crate::shell::clock::monotonic_time;
 use crate::shell::exit::{Exit, Failure, Verdict};
 
 /// The verb's name.
@@ -21,14 +21,14 @@ pub(crate) const VERB: &str = "exec-external";
 
 /// A command that runs a program in a process group of its own. The kernel kills it when the calling thread ends.
 /// `stamp` is the file that receives the time at which the program begins.
-pub(crate) fn command(words: &[OsString], stamp: &Path) -> std::io::Result<Command> {
+pub(crate) fn launch_command(words: &[OsString], stamp: &Path) -> std::io::Result<Command> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg(VERB).arg(std::process::id().to_string()).arg(stamp).args(words).process_group(0);
     Ok(command)
 }
 
 /// When the program began, on the clock of [`monotonic`]; `None` if it did not begin.
-pub(crate) fn began(stamp: &Path) -> Option<Duration> {
+pub(crate) fn time_begun(stamp: &Path) -> Option<Duration> {
     read_stamp(stamp)?.parse().ok().map(Duration::from_nanos)
 }
 
@@ -45,17 +45,17 @@ const LONGEST_STAMP: u64 = 4096;
 const REFUSED: &str = "refused: ";
 
 /// Why the program could not be started; `None` if it began.
-pub(crate) fn refused(stamp: &Path) -> Option<String> {
+pub(crate) fn refusal_reason(stamp: &Path) -> Option<String> {
     read_stamp(stamp)?.strip_prefix(REFUSED).map(str::to_owned)
 }
 
 /// Becomes the program; returns only if that fails.
-pub(crate) fn run(args: &ExecArgs) -> Verdict {
+pub(crate) fn become_program(args: &ExecArgs) -> Verdict {
     die_with_parent(args.parent)?;
     let Some((program, arguments)) = args.command.split_first() else {
-        return Err(Failure::usage("no program"));
+        return Err(Failure::from_usage("no program"));
     };
-    fs::write(&args.stamp, monotonic().as_nanos().to_string())?;
+    fs::write(&args.stamp, monotonic_time().as_nanos().to_string())?;
     let error = Command::new(program).args(arguments).exec();
     // The system looks for a bare name in PATH alone.
     let is_path = program.as_bytes().contains(&b'/');

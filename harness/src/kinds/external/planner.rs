@@ -62,7 +62,7 @@ impl External {
     }
 
     /// A folder for the files of a run.
-    fn folder(&self) -> io::Result<TemporaryFolder> {
+    fn run_folder(&self) -> io::Result<TemporaryFolder> {
         self.room.as_deref().map_or_else(scratch_in_memory, TemporaryFolder::scratch_in)
     }
 
@@ -79,19 +79,20 @@ impl Planner for External {
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         let trace = told(self.entry, run.instance())?;
-        let folder = self.folder().map_err(|error| failed(format!("no folder for the program: {error}")))?;
+        let folder =
+            self.run_folder().map_err(|error| failed(format!("no folder for the program: {error}")))?;
         let files = Files::new(folder.path());
-        let text = self.entry.write(&trace).map_err(failed)?;
+        let text = self.entry.write_instance(&trace).map_err(failed)?;
         fs::write(&files.instance, text)
             .map_err(|error| failed(format!("{}: {error}", files.instance.display())))?;
         let words = words(self.entry, run, &files);
         let mut watch = Watch { entry: self.entry, trace: &trace, output: &files.output, seen: None };
-        let ended = follow(&words, &files.stamp, run, &mut |run| watch.look(run))
+        let ended = follow(&words, &files.stamp, run, &mut |run| watch.check_output(run))
             .map_err(|error| failed(format!("{}: {error}", self.entry.command[0])))?;
-        let (fate, answer) = self.judge(run, &ended, &watch);
+        let (fate, answer) = self.judge_ended(run, &ended, &watch);
         *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(Report {
             wall: ended.wall,
-            reported: self.entry.reported(&ended),
+            reported: self.entry.reported_time(&ended),
             peak_rss_bytes: ended.peak_rss_bytes,
             fate,
             // Otherwise it is our own complaint.
@@ -108,7 +109,7 @@ pub(crate) fn descriptor(entry: &Entry) -> Descriptor {
         summary: entry.summary.clone().into(),
         guarantee: if entry.exact { Guarantee::Exact } else { Guarantee::Heuristic },
         honours: entry.honours,
-        randomized: entry.uses("{seed}"),
+        randomized: entry.uses_placeholder("{seed}"),
         reference: "the program's own documentation",
         complexity: "unknown",
         practical: entry.practical,
@@ -117,19 +118,19 @@ pub(crate) fn descriptor(entry: &Entry) -> Descriptor {
 
 impl External {
     /// Judges the end of the program. A plan that it left is offered, however it ended.
-    fn judge(&self, run: &mut Run<'_>, ended: &Ended, watch: &Watch<'_>) -> (Fate, Result<(), Halt>) {
+    fn judge_ended(&self, run: &mut Run<'_>, ended: &Ended, watch: &Watch<'_>) -> (Fate, Result<(), Halt>) {
         let said = |words: &[String]| {
             let all = format!("{}\n{}", ended.stderr, ended.stdout);
             words.iter().find(|&word| all.contains(word)).cloned()
         };
         // Without every pause the program solved a harder problem, so its bound does not count.
         let told_all = run.instance().buffers() == watch.trace.instance.buffers();
-        if let Some(bound) = self.entry.bound(ended).filter(|_| told_all)
+        if let Some(bound) = self.entry.claimed_bound(ended).filter(|_| told_all)
             && let Err(halt) = run.raise_bound(bound, run.scope(), Evidence::Claimed)
         {
             return (Fate::Ended, Err(halt));
         }
-        let plan = match watch.read() {
+        let plan = match watch.read_output() {
             Ok(plan) => plan,
             Err(_) if ended.halt.is_some() => None,
             Err(reason) => return (Fate::Nonsense, Err(failed(reason))),
@@ -175,7 +176,7 @@ impl External {
 
 impl Entry {
     /// The time that the program reports.
-    fn reported(&self, ended: &Ended) -> Option<Duration> {
+    fn reported_time(&self, ended: &Ended) -> Option<Duration> {
         let number: f64 = said_after(self.time_after.as_deref()?, ended)?.parse().ok()?;
         let scale = match self.time_unit {
             Unit::Seconds => 1.0,
@@ -186,7 +187,7 @@ impl Entry {
     }
 
     /// The bound that the program claims. A fraction is rounded down, which keeps the bound true.
-    fn bound(&self, ended: &Ended) -> Option<Bytes> {
+    fn claimed_bound(&self, ended: &Ended) -> Option<Bytes> {
         let number = said_after(self.bound_after.as_deref()?, ended)?;
         let whole = number.split('.').next().unwrap_or(number);
         whole.parse().ok().map(Bytes::new)
@@ -247,19 +248,19 @@ fn told(entry: &Entry, instance: &Instance) -> Result<Trace, Halt> {
         .buffers(buffers)
         .in_place(in_place)
         .arenas(instance.arenas().iter().cloned())
-        .apart(instance.apart().iter().copied())
+        .apart(instance.keep_apart_pairs().iter().copied())
         .build();
     let told = told.map_err(|error| failed(format!("the instance without pauses: {error}")))?;
-    let labels = Labels::numbered(told.len());
+    let labels = Labels::from_numbers(told.len());
     Ok(Trace::new(told, labels))
 }
 
 /// The command line with the placeholders filled in.
 fn words(entry: &Entry, run: &mut Run<'_>, files: &Files) -> Vec<OsString> {
-    let capacity = if entry.uses("{capacity}") { capacity(run).get() } else { 0 };
-    let seed = if entry.uses("{seed}") { rand::RngExt::random::<u32>(run.rng()) >> 1 } else { 0 };
+    let capacity = if entry.uses_placeholder("{capacity}") { capacity(run).get() } else { 0 };
+    let seed = if entry.uses_placeholder("{seed}") { rand::RngExt::random::<u32>(run.rng()) >> 1 } else { 0 };
     // A year means no limit, as programs need a number.
-    let left = run.remaining().unwrap_or(Duration::from_secs(365 * 24 * 3600));
+    let left = run.remaining_time().unwrap_or(Duration::from_secs(365 * 24 * 3600));
     let values = [
         ("{instance}", files.instance.display().to_string()),
         ("{output}", files.output.display().to_string()),
@@ -282,8 +283,8 @@ fn capacity(run: &Run<'_>) -> Bytes {
         return target;
     }
     let known = run.height_to_beat();
-    let quick = CAPACITY_BY.into_iter().filter_map(planlab_solvers::planner).filter_map(|planner| {
-        let budget = Budget { wall: run.remaining(), ..Budget::default() };
+    let quick = CAPACITY_BY.into_iter().filter_map(planlab_solvers::find_planner).filter_map(|planner| {
+        let budget = Budget { wall: run.remaining_time(), ..Budget::default() };
         execute(&*planner, run.instance(), budget, 0).height()
     });
     known.into_iter().chain(quick).min().unwrap_or(Bytes::new(i64::MAX as u64))
@@ -298,7 +299,7 @@ struct Watch<'a> {
 }
 
 impl Watch<'_> {
-    fn look(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+    fn check_output(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         if !self.entry.anytime {
             return Ok(());
         }
@@ -308,7 +309,7 @@ impl Watch<'_> {
             return Ok(());
         }
         self.seen = now;
-        match self.read() {
+        match self.read_output() {
             Ok(Some(plan)) => run.offer(plan),
             // The program may be writing a file that cannot be read now.
             _ => Ok(()),
@@ -316,7 +317,7 @@ impl Watch<'_> {
     }
 
     /// The plan in the output; `None` if the output is missing or empty.
-    fn read(&self) -> Result<Option<Plan>, String> {
+    fn read_output(&self) -> Result<Option<Plan>, String> {
         let file = match open_regular(self.output) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
@@ -327,8 +328,8 @@ impl Watch<'_> {
         if file.metadata().is_ok_and(|there| there.len() == 0) {
             return Ok(None);
         }
-        let rows = PlanFile::read("its plan", file, crate::inputs::limits());
-        let plan = rows.and_then(|rows| rows.plan(self.trace)).map_err(|error| error.to_string())?;
+        let rows = PlanFile::read_rows("its plan", file, crate::inputs::input_limits());
+        let plan = rows.and_then(|rows| rows.plan_for(self.trace)).map_err(|error| error.to_string())?;
         Ok(Some(plan))
     }
 }

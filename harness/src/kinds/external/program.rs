@@ -12,8 +12,10 @@ use planlab_dsa::{Halt, Run, Stop};
 use rustix::process::Signal;
 
 use super::launch;
-use crate::process::{Tail, collect, end_orphans, has_children, peak_rss_of, signal, spawn, tail};
-use crate::shell::clock::monotonic;
+use crate::process::{
+    Tail, collect_child, end_orphans, has_children, peak_rss_of, read_tail, signal_group, spawn_child,
+};
+use crate::shell::clock::monotonic_time;
 
 /// The first interval between checks of limits, memory and new plans; later ones are longer.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
@@ -57,10 +59,10 @@ pub(crate) fn follow(
     look: &mut dyn FnMut(&mut Run<'_>) -> Result<(), Halt>,
 ) -> io::Result<Ended> {
     let before = Instant::now();
-    let past = run.remaining().map(|left| before + left + left / 25 + LOOK);
-    let mut command = launch::command(words, stamp)?;
-    let mut child = spawn(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
-    let (stdout, stderr) = (tail(child.stdout.take(), TAIL), tail(child.stderr.take(), TAIL));
+    let past = run.remaining_time().map(|left| before + left + left / 25 + LOOK);
+    let mut command = launch::launch_command(words, stamp)?;
+    let mut child = spawn_child(command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()))?;
+    let (stdout, stderr) = (read_tail(child.stdout.take(), TAIL), read_tail(child.stderr.take(), TAIL));
     let pid = child.id();
     let ends = wait(child);
     let mut peak = None;
@@ -85,27 +87,29 @@ pub(crate) fn follow(
             break None;
         }
     };
-    let (status, end) = ended.unwrap_or_else(|| (None, monotonic()));
-    let wall = launch::began(stamp).map_or_else(|| before.elapsed(), |began| end.saturating_sub(began));
+    let (status, end) = ended.unwrap_or_else(|| (None, monotonic_time()));
+    let wall = launch::time_begun(stamp).map_or_else(|| before.elapsed(), |began| end.saturating_sub(began));
     end_orphans();
     Ok(Ended {
         status,
-        refused: launch::refused(stamp),
+        refused: launch::refusal_reason(stamp),
         halt,
         wall,
         peak_rss_bytes: peak,
-        stdout: stdout.finish(),
-        stderr: stderr.finish(),
+        stdout: stdout.finish_tail(),
+        stderr: stderr.finish_tail(),
     })
 }
 
 /// The end of what a program prints to stdout, then to stderr; empty if it cannot be started. If it does not end in
 /// time, it is killed with all that it started, and the result is `None`.
 pub(crate) fn output_within(words: &[OsString], patience: Duration) -> Option<String> {
-    let Ok(mut command) = launch::command(words, Path::new("/dev/null")) else { return Some(String::new()) };
+    let Ok(mut command) = launch::launch_command(words, Path::new("/dev/null")) else {
+        return Some(String::new());
+    };
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let Ok(mut child) = spawn(&mut command) else { return Some(String::new()) };
-    let streams = [tail(child.stdout.take(), TAIL), tail(child.stderr.take(), TAIL)];
+    let Ok(mut child) = spawn_child(&mut command) else { return Some(String::new()) };
+    let streams = [read_tail(child.stdout.take(), TAIL), read_tail(child.stderr.take(), TAIL)];
     let pid = child.id();
     let ends = wait(child);
     let ended = ends.recv_timeout(patience);
@@ -117,7 +121,7 @@ pub(crate) fn output_within(words: &[OsString], patience: Duration) -> Option<St
         end_orphans();
     }
     ended.ok()?;
-    let [stdout, stderr] = streams.map(Tail::finish);
+    let [stdout, stderr] = streams.map(Tail::finish_tail);
     Some(format!("{stdout}\n{stderr}").trim().to_owned())
 }
 
@@ -128,8 +132,8 @@ type End = (Option<ExitStatus>, Duration);
 fn wait(mut child: Child) -> Receiver<End> {
     let (sender, ends) = mpsc::channel();
     thread::spawn(move || {
-        let status = collect(&mut child).ok();
-        let end = monotonic();
+        let status = collect_child(&mut child).ok();
+        let end = monotonic_time();
         // If nobody waited for its end, the receiver is gone.
         let _ = sender.send((status, end));
     });
@@ -139,11 +143,11 @@ fn wait(mut child: Child) -> Receiver<End> {
 /// Kills the program and its group, and waits until it is gone. A `gentle` end leaves it a moment to write its result.
 fn kill(pid: u32, gentle: bool, ends: &Receiver<End>) {
     if gentle {
-        signal(pid, Signal::TERM);
+        signal_group(pid, Signal::TERM);
         if ends.recv_timeout(GRACE).is_ok() {
             return;
         }
     }
-    signal(pid, Signal::KILL);
+    signal_group(pid, Signal::KILL);
     let _ = ends.recv_timeout(DYING);
 }

@@ -8,7 +8,7 @@ use super::entry::{self, Entry};
 use super::planner::External;
 use crate::process::adopt_orphans;
 use crate::shell::exit::Failure;
-use crate::shell::output::note;
+use crate::shell::output::print_note;
 
 /// The default file.
 const DEFAULT: &str = "planners.toml";
@@ -47,7 +47,7 @@ pub(crate) fn load(named: Option<&Path>) -> Result<(), Failure> {
 /// Programs of others may start processes that outlive them.
 fn hold_orphans() {
     if let Err(error) = adopt_orphans() {
-        note(&format!("what external planners leave running cannot be ended: {error}"));
+        print_note(&format!("what external planners leave running cannot be ended: {error}"));
     }
 }
 
@@ -55,8 +55,8 @@ impl Registry {
     fn read(path: &Path) -> Result<Self, Failure> {
         let path = std::path::absolute(path)?;
         let (mut entries, mut absent) = (Vec::new(), Vec::new());
-        for entry in entry::read(&path)? {
-            match entry.missing() {
+        for entry in entry::read_entries(&path)? {
+            match entry.missing_program() {
                 Some(reason) => absent.push((entry.key, reason)),
                 None => entries.push(entry),
             }

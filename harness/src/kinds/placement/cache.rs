@@ -10,7 +10,7 @@ use std::time::Instant;
 use anyhow::Context;
 use planlab_dsa::{Digest, Instance, Offset, Scope, Stop, VerifiedPlan};
 use planlab_solvers::placement::{CachedPlan, Canonical, Effort, PlanCache};
-use planlab_workloads::formats::{read_document, save};
+use planlab_workloads::formats::{read_document, save_file};
 use serde::{Deserialize, Serialize};
 
 use super::cell::Cell;
@@ -18,8 +18,8 @@ use super::judge::{Judgement, judge_found};
 use super::planners;
 use crate::inputs::{self, Hints};
 use crate::shell::exit::{Failure, InFile};
-use crate::shell::output::note;
-use crate::shell::quantity::nanoseconds;
+use crate::shell::output::print_note;
+use crate::shell::quantity::as_nanoseconds;
 
 /// The version of the file format.
 const VERSION: u32 = 1;
@@ -49,33 +49,33 @@ pub(crate) struct Shelf<'i> {
 
 impl<'i> Shelf<'i> {
     /// Opens the folder for a cell, and creates it if it is missing.
-    pub(crate) fn open(folder: &Path, cell: &Cell, instance: &'i Instance) -> Result<Self, Failure> {
+    pub(crate) fn open_folder(folder: &Path, cell: &Cell, instance: &'i Instance) -> Result<Self, Failure> {
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
-        let form = Canonical::of(instance);
-        let key = PlanCache::key(&form, &cell.planner, &cell.planner_version());
+        let form = Canonical::from_instance(instance);
+        let key = PlanCache::cache_key(&form, &cell.planner, &cell.planner_version());
         let path = folder.join(format!("{key}.json"));
         let mut plans = PlanCache::default();
-        if let Some(cached) = read(&path)? {
+        if let Some(cached) = read_entry(&path)? {
             plans.insert(key, cached);
             if plans.get(key, &form).is_none() {
-                note(&format!("{}: not a plan of this trace; a new one is made", path.display()));
+                print_note(&format!("{}: not a plan of this trace; a new one is made", path.display()));
             }
         }
-        let asked = Effort { wall_ns: cell.wall.map(nanoseconds), work: cell.work, finished: false };
+        let asked = Effort { wall_ns: cell.wall.map(as_nanoseconds), work: cell.work, finished: false };
         Ok(Self { form, key, planner: cell.planner.clone(), path, plans, asked, target: cell.target })
     }
 
     /// The kept plan, if it is an answer: it had at least the requested effort, or it fits the requested capacity.
-    pub(crate) fn answer(&self) -> Option<Judgement<'i>> {
+    pub(crate) fn kept_answer(&self) -> Option<Judgement<'i>> {
         let before = Instant::now();
         let (plan, effort) = self.plans.get(self.key, &self.form)?;
         let is_enough = match self.target {
             Some(target) => plan.height().get() <= target,
-            None => effort.covers(self.asked),
+            None => effort.covers_limits(self.asked),
         };
         is_enough.then(|| {
-            let scope = self.scope(plan.instance());
-            judge_found(plan, scope, nanoseconds(before.elapsed()))
+            let scope = self.bound_scope(plan.instance());
+            judge_found(plan, scope, as_nanoseconds(before.elapsed()))
         })
     }
 
@@ -85,63 +85,67 @@ impl<'i> Shelf<'i> {
         let (plan, _) = self.plans.get(self.key, &self.form)?;
         let is_lower = found.height().is_none_or(|height| plan.height() < height);
         is_lower.then(|| {
-            let scope = self.scope(plan.instance());
-            judge_found(plan, scope, nanoseconds(before.elapsed()))
+            let scope = self.bound_scope(plan.instance());
+            judge_found(plan, scope, as_nanoseconds(before.elapsed()))
         })
     }
 
-    fn scope(&self, instance: &Instance) -> Scope {
+    fn bound_scope(&self, instance: &Instance) -> Scope {
         let hands_over = planners::honours(&self.planner).in_place && !instance.in_place().is_empty();
         if hands_over { Scope::Any } else { Scope::NoHandOver }
     }
 
     /// The kept plan as a start for a run with more effort.
-    pub(crate) fn hints(&self) -> Option<Hints> {
+    pub(crate) fn kept_hints(&self) -> Option<Hints> {
         let (plan, _) = self.plans.get(self.key, &self.form)?;
         let offsets: Vec<Option<Offset>> = plan.offsets().iter().copied().map(Some).collect();
         Some(offsets.into())
     }
 
     /// Keeps the lower of the run's plan and the kept one, with the larger effort.
-    pub(crate) fn keep(&mut self, plan: &VerifiedPlan<'_>, stop: Option<Stop>) -> Result<(), Failure> {
+    pub(crate) fn keep_plan(&mut self, plan: &VerifiedPlan<'_>, stop: Option<Stop>) -> Result<(), Failure> {
         let effort = match stop {
             Some(Stop::Finished | Stop::Proved) => Effort { finished: true, ..self.asked },
             Some(Stop::Deadline | Stop::WorkLimit) => self.asked,
             _ => Effort::NONE,
         };
-        let Some(cached) = self.plans.keep(self.key, &self.form, plan, effort) else { return Ok(()) };
+        let Some(cached) = self.plans.keep_lower(self.key, &self.form, plan, effort) else { return Ok(()) };
         let entry = Entry {
             version: VERSION,
             planner: self.planner.clone(),
             form: self.form.digest().to_string(),
             cached: cached.clone(),
         };
-        Ok(save(&self.path, &serde_json::to_vec(&entry)?)?)
+        Ok(save_file(&self.path, &serde_json::to_vec(&entry)?)?)
     }
 }
 
 /// The plan in a file; `None` if the file is missing or not readable as an entry.
-fn read(path: &Path) -> Result<Option<CachedPlan>, Failure> {
+fn read_entry(path: &Path) -> Result<Option<CachedPlan>, Failure> {
     if !path.exists() {
         return Ok(None);
     }
     let name = path.display().to_string();
     let file = fs::File::open(path).with_context(|| InFile(name.clone()))?;
-    let text = match read_document(&name, file, inputs::limits()) {
+    let text = match read_document(&name, file, inputs::input_limits()) {
         Ok(text) => text,
         Err(error) => {
-            note(&format!("{error}; a new one is made"));
+            print_note(&format!("{error}; a new one is made"));
             return Ok(None);
         }
     };
     match serde_json::from_str::<Entry>(&text) {
         Ok(entry) if entry.version == VERSION => Ok(Some(entry.cached)),
         Ok(entry) => {
-            note(&format!("{}: version {} is not known; a new one is made", path.display(), entry.version));
+            print_note(&format!(
+                "{}: version {} is not known; a new one is made",
+                path.display(),
+                entry.version
+            ));
             Ok(None)
         }
         Err(error) => {
-            note(&format!("{}: {error}; a new one is made", path.display()));
+            print_note(&format!("{}: {error}; a new one is made", path.display()));
             Ok(None)
         }
     }

@@ -10,7 +10,7 @@ use super::{planners, saboteurs};
 use crate::cli::LimitArgs;
 use crate::inputs::Source;
 use crate::kinds::external;
-use crate::shell::quantity::nanoseconds;
+use crate::shell::quantity::as_nanoseconds;
 
 /// Default wall limit of a cell.
 const DEFAULT_WALL: Duration = Duration::from_secs(10);
@@ -59,7 +59,7 @@ impl Cell {
             "planner": self.planner,
             "version": self.planner_version(),
             "parameters": self.parameters(),
-            "wall_ns": self.wall.map(nanoseconds),
+            "wall_ns": self.wall.map(as_nanoseconds),
             "memory": self.memory,
             "target": self.target,
             "seed": self.seed,

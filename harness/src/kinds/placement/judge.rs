@@ -40,7 +40,7 @@ pub(super) fn judge(cell: CellEnd<Placement>, instance: &Instance, target: Optio
     // A child that died did not report its scope: `Any` claims least.
     let scope = end.as_ref().map_or(Scope::Any, |answer| answer.scope);
     let known = join(initial_bound(instance), bound.or(end.as_ref().ok().map(|answer| answer.bound)));
-    let refuted = plan.as_ref().and_then(|plan| refuted(known.of(plan.scope()), plan.height()));
+    let refuted = plan.as_ref().and_then(|plan| refuted(known.best_claim(plan.bound_scope()), plan.height()));
     let mut judgement = Judgement::new(instance, plan, known, scope);
     judgement.ending.stderr_tail = stderr_tail;
     match end {
@@ -84,7 +84,7 @@ pub(super) fn judge_found(plan: VerifiedPlan<'_>, scope: Scope, took_ns: u64) ->
 /// The bound on plans without hand-overs, if a run of this scope leaves out plans that the instance permits.
 fn without_in_place(instance: &Instance, known: Bound, scope: Scope) -> Option<Bytes> {
     let leaves_out = scope == Scope::NoHandOver && !instance.in_place().is_empty();
-    leaves_out.then(|| known.of(Scope::NoHandOver).value)
+    leaves_out.then(|| known.best_claim(Scope::NoHandOver).value)
 }
 
 /// The reason if a plan of this height refutes a claim about plans like it.
@@ -95,8 +95,8 @@ fn refuted(claim: Claim, height: Bytes) -> Option<String> {
 
 fn join(mut bound: Bound, other: Option<Bound>) -> Bound {
     if let Some(other) = other {
-        bound.raise(other.of(Scope::Any), Scope::Any);
-        bound.raise(other.of(Scope::NoHandOver), Scope::NoHandOver);
+        bound.raise_claim(other.best_claim(Scope::Any), Scope::Any);
+        bound.raise_claim(other.best_claim(Scope::NoHandOver), Scope::NoHandOver);
     }
     bound
 }
@@ -106,7 +106,7 @@ impl<'i> Judgement<'i> {
         Self {
             ending: Ending::new(Status::Unknown),
             plan,
-            bound: known.of(Scope::Any),
+            bound: known.best_claim(Scope::Any),
             without_in_place: without_in_place(instance, known, scope),
             samples_ns: Vec::new(),
             reported_ns: None,

@@ -20,7 +20,7 @@ use crate::inputs::{self, Hints};
 use crate::kinds::external::{self, External};
 use crate::process::measured;
 use crate::shell::exit::Failure;
-use crate::shell::quantity::nanoseconds;
+use crate::shell::quantity::as_nanoseconds;
 
 /// How long a child may take to read its trace, and between two cells.
 const LOADING: Duration = Duration::from_secs(300);
@@ -41,9 +41,9 @@ impl Kind for Placement {
     type Kept = (Option<Plan>, Option<Bound>);
 
     fn open(source: &PlacementSource) -> Result<(Trace, Option<Hints>), Failure> {
-        let trace = inputs::open(&source.source)?;
+        let trace = inputs::open_trace(&source.source)?;
         if trace.instance.digest() != source.digest {
-            return Err(Failure::usage("the child read another trace"));
+            return Err(Failure::from_usage("the child read another trace"));
         }
         Ok((trace, source.hints.as_deref().map(Hints::from)))
     }
@@ -113,7 +113,7 @@ pub(super) fn perform(
             (desk.begin)()?;
             let outcome = execute(planner, instance, budget.clone(), asked.seed);
             let report = external.as_ref().and_then(External::take_report);
-            Ok(nanoseconds(report.map_or(outcome.planning, |report| report.wall)))
+            Ok(as_nanoseconds(report.map_or(outcome.planning, |report| report.wall)))
         };
         answer.samples_ns = (0..asked.repeats).map(|_| again()).collect::<Result<_, _>>()?;
     }

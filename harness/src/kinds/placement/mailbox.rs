@@ -99,7 +99,10 @@ mod tests {
         let instance = Instance::from_buffers(vec![one]).expect("valid");
         let verified = instance.verify(Plan::from_offsets([Offset::new(8)])).expect("valid");
         let mut bound = Bound::default();
-        bound.raise(Claim { value: Bytes::new(u64::MAX), evidence: Evidence::NormalPattern }, Scope::Any);
+        bound.raise_claim(
+            Claim { value: Bytes::new(u64::MAX), evidence: Evidence::NormalPattern },
+            Scope::Any,
+        );
         let mut mailbox = Mailbox::create(&path).expect("writable");
         assert_eq!(read(&path, 1, 0), (None, None));
         for event in [Event::Bound(Bound::default()), Event::Incumbent(&verified), Event::Bound(bound)] {

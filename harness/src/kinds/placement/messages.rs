@@ -8,7 +8,7 @@ use crate::cells::{Complaint, RunEnd};
 use crate::inputs::Source;
 use crate::kinds::external::{Fate, Report};
 use crate::process::ProcessUsage;
-use crate::shell::quantity::nanoseconds;
+use crate::shell::quantity::as_nanoseconds;
 
 /// A trace, as the parent knows it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -59,7 +59,7 @@ pub(crate) struct Answer {
 impl Answer {
     pub(super) fn new(outcome: &Outcome<'_>, usage: ProcessUsage) -> Self {
         let point = |mark: &Mark| Point {
-            elapsed_ns: nanoseconds(mark.elapsed),
+            elapsed_ns: as_nanoseconds(mark.elapsed),
             height: mark.height.map(|height| height.get()),
             bound: mark.bound.get(),
         };
@@ -69,7 +69,7 @@ impl Answer {
             height: outcome.height().map(|height| height.get()),
             bound: outcome.bound,
             scope: outcome.scope,
-            samples_ns: vec![nanoseconds(outcome.planning)],
+            samples_ns: vec![as_nanoseconds(outcome.planning)],
             reported_ns: None,
             exit_code: None,
             signal: None,
@@ -80,8 +80,8 @@ impl Answer {
 
     /// Takes over the measurements of an external planner's program: its times and memory instead of ours.
     pub(super) fn take_report(&mut self, report: &Report) {
-        self.samples_ns = vec![nanoseconds(report.wall)];
-        self.reported_ns = report.reported.map(nanoseconds);
+        self.samples_ns = vec![as_nanoseconds(report.wall)];
+        self.reported_ns = report.reported.map(as_nanoseconds);
         self.run.usage.peak_rss_bytes = report.peak_rss_bytes;
         // Checks of the clock are not work of the program.
         self.run.work = 0;

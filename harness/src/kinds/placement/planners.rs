@@ -1,31 +1,31 @@
 //! Finds planners by key, including saboteurs if they are enabled.
 
 use planlab_dsa::{Descriptor, Guarantee, Honours, Planner};
-use planlab_workloads::glob as glob_matches;
+use planlab_workloads::matches_glob as glob_matches;
 
 use super::saboteurs;
 use crate::cells::sabotage;
 use crate::kinds::external;
 use crate::shell::exit::Failure;
 use crate::shell::keys::unknown;
-use crate::shell::output::note;
+use crate::shell::output::print_note;
 
 /// The planner with that key.
 pub(crate) fn find(key: &str) -> Result<Box<dyn Planner>, Failure> {
-    if let Some(planner) = saboteurs::planner(key).or_else(|| planlab_solvers::planner(key)) {
+    if let Some(planner) = saboteurs::planner(key).or_else(|| planlab_solvers::find_planner(key)) {
         #[cfg(feature = "debug-checks")]
-        let planner = super::slowdown::plant(planner);
+        let planner = super::slowdown::plant_slowdown(planner);
         return Ok(planner);
     }
     if let Some(planner) = external::find(key, None) {
         return Ok(Box::new(planner));
     }
     if let Some(reason) = external::absent(key) {
-        return Err(Failure::usage(format!("`{key}` cannot run: {reason}")));
+        return Err(Failure::from_usage(format!("`{key}` cannot run: {reason}")));
     }
     if key.starts_with(external::PREFIX) && !external::has_file() {
         let reason = "no file names external planners (--planners FILE, docs/external-planners.md)";
-        return Err(Failure::usage(format!("there is no planner `{key}`: {reason}")));
+        return Err(Failure::from_usage(format!("there is no planner `{key}`: {reason}")));
     }
     let keys = keys();
     let absent = external::all_absent().iter().map(|(key, _)| key.as_str());
@@ -34,7 +34,7 @@ pub(crate) fn find(key: &str) -> Result<Box<dyn Planner>, Failure> {
 
 /// The descriptor of the planner with that key.
 pub(crate) fn descriptor(key: &str) -> Option<Descriptor> {
-    planlab_solvers::planner(key).map(|planner| planner.descriptor()).or_else(|| {
+    planlab_solvers::find_planner(key).map(|planner| planner.descriptor()).or_else(|| {
         let entry = external::entries().iter().find(|entry| entry.key == key)?;
         Some(external::descriptor(entry))
     })
@@ -68,7 +68,7 @@ pub(crate) fn keys() -> Vec<String> {
 /// Known keys that cannot run here: planners left out of this build, and external ones whose program is missing.
 pub(crate) fn absent() -> Vec<&'static str> {
     let external = external::all_absent().iter().map(|(key, _)| key.as_str());
-    planlab_solvers::absent().into_iter().chain(external).collect()
+    planlab_solvers::absent_keys().into_iter().chain(external).collect()
 }
 
 /// Descriptors of our own planners, in the registry's order.
@@ -86,11 +86,11 @@ pub(crate) fn matching(globs: &[String]) -> Result<Vec<String>, Failure> {
         let absent: Vec<String> =
             absent.map(|(key, reason)| format!("`{key}` cannot run: {reason}")).collect();
         if keys.iter().any(|key| glob_matches(glob, key)) {
-            absent.iter().for_each(|text| note(text));
+            absent.iter().for_each(|text| print_note(text));
         } else if absent.is_empty() {
             find(glob)?;
         } else {
-            return Err(Failure::usage(absent.join("; ")));
+            return Err(Failure::from_usage(absent.join("; ")));
         }
     }
     Ok(keys.into_iter().filter(|key| globs.iter().any(|glob| glob_matches(glob, key))).collect())

@@ -40,7 +40,7 @@ impl Planner for Prover {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        bounds::prove(run, bounds::Effort::Thorough, &mut |step| {
+        bounds::prove_bounds(run, bounds::Effort::Thorough, &mut |step| {
             self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(step);
         })
     }

@@ -7,7 +7,7 @@ use super::cell::Cell;
 use super::judge::Judgement;
 use super::runner::Subject;
 use crate::cells::RowContext;
-use crate::shell::quantity::nanoseconds;
+use crate::shell::quantity::as_nanoseconds;
 
 /// The row of a judged cell; `plan` is the digest under which its plan is kept.
 pub(crate) fn record(
@@ -30,7 +30,7 @@ pub(crate) fn record(
         planner_version: cell.planner_version(),
         parameters: cell.parameters(),
         seed: cell.seed,
-        wall_limit_ns: cell.wall.map(nanoseconds),
+        wall_limit_ns: cell.wall.map(as_nanoseconds),
         memory_limit_bytes: cell.memory,
         work_limit: cell.work,
         target_bytes: cell.target,

@@ -14,7 +14,7 @@ use super::messages::{CellRequest, PlacementSource};
 use crate::cells::{CellEnd, Desk, Order, Supervisor};
 use crate::inputs::{Hints, Source};
 use crate::shell::exit::Failure;
-use crate::shell::quantity::nanoseconds;
+use crate::shell::quantity::as_nanoseconds;
 
 /// How often a cell is timed.
 #[derive(Clone, Copy, Debug)]
@@ -98,13 +98,13 @@ fn ask(cell: &Cell, samples: Samples) -> CellRequest {
     CellRequest {
         planner: cell.planner.clone(),
         seed: cell.seed,
-        wall_ns: cell.wall.map(nanoseconds),
+        wall_ns: cell.wall.map(as_nanoseconds),
         work: cell.work,
         target: cell.target,
         threads: cell.threads,
         hinted: is_hinted(cell),
         repeats: samples.repeats,
-        repeat_below_ns: nanoseconds(samples.single_above),
+        repeat_below_ns: as_nanoseconds(samples.single_above),
     }
 }
 

@@ -9,16 +9,16 @@ use planlab_dsa::{Descriptor, Halt, Planner, Run};
 const VARIABLE: &str = "PLANLAB_SLOWDOWN";
 
 /// The planner, slowed down if the environment names it.
-pub(crate) fn plant(planner: Box<dyn Planner>) -> Box<dyn Planner> {
+pub(crate) fn plant_slowdown(planner: Box<dyn Planner>) -> Box<dyn Planner> {
     let planted = std::env::var(VARIABLE).ok();
-    match planted.as_deref().and_then(parse) {
+    match planted.as_deref().and_then(parse_slowdown) {
         Some((key, per_buffer)) if planner.descriptor().key == key => Box::new(Slow { planner, per_buffer }),
         _ => planner,
     }
 }
 
 /// `best-fit=150`: the planner's key and nanoseconds for each buffer.
-fn parse(text: &str) -> Option<(&str, u32)> {
+fn parse_slowdown(text: &str) -> Option<(&str, u32)> {
     let (key, nanoseconds) = text.rsplit_once('=')?;
     Some((key, nanoseconds.parse().ok()?))
 }
@@ -50,9 +50,9 @@ mod tests {
 
     #[test]
     fn a_key_and_nanoseconds() {
-        assert_eq!(parse("first-fit/size=150"), Some(("first-fit/size", 150)));
+        assert_eq!(parse_slowdown("first-fit/size=150"), Some(("first-fit/size", 150)));
         for text in ["", "best-fit", "best-fit=much", "best-fit=-1"] {
-            assert_eq!(parse(text), None, "{text}");
+            assert_eq!(parse_slowdown(text), None, "{text}");
         }
     }
 }

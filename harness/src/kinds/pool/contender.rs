@@ -30,14 +30,14 @@ pub(crate) struct Contender {
 }
 
 impl Contender {
-    pub(crate) fn allocator(key: &str) -> Self {
+    pub(crate) fn from_allocator(key: &str) -> Self {
         let is_best_fit = matches!(key, "profile-guided" | "profile-guided/kinds");
         let planner = is_best_fit.then(|| "best-fit".to_owned());
         Self { key: key.to_owned(), planner, file: None, plan: None }
     }
 
     /// The plan that a planner made.
-    pub(crate) fn plan(planner: &str, plan: Plan) -> Self {
+    pub(crate) fn from_plan(planner: &str, plan: Plan) -> Self {
         Self { key: PLAN.to_owned(), planner: Some(planner.to_owned()), file: None, plan: Some(plan) }
     }
 
@@ -55,7 +55,7 @@ impl Contender {
     }
 
     /// The digest of the plan.
-    pub(crate) fn digest(&self) -> Option<Digest> {
+    pub(crate) fn plan_digest(&self) -> Option<Digest> {
         self.plan.as_ref().map(Digest::of_plan)
     }
 
@@ -93,21 +93,21 @@ fn keys() -> Vec<&'static str> {
 }
 
 /// The allocators that one of the globs matches; a glob without a match is an error.
-pub(crate) fn allocators(globs: &[String]) -> Result<Vec<Contender>, Failure> {
+pub(crate) fn matching_allocators(globs: &[String]) -> Result<Vec<Contender>, Failure> {
     let wanted = matching("there is no allocator", globs, keys())?;
-    Ok(wanted.into_iter().map(Contender::allocator).collect())
+    Ok(wanted.into_iter().map(Contender::from_allocator).collect())
 }
 
 /// The process allocator (glibc, jemalloc, ...) with that key.
-pub(crate) fn malloc(key: &str) -> Option<Malloc> {
+pub(crate) fn find_malloc(key: &str) -> Option<Malloc> {
     Malloc::ALL.into_iter().find(|malloc| malloc.key() == key)
 }
 
-/// Builds the online allocator of a key that [`allocators`] returned.
-pub(super) fn build(key: &str, backing: Box<dyn Backing>) -> Box<dyn OnlineAllocator> {
+/// Builds the online allocator of a key that [`matching_allocators`] returned.
+pub(super) fn build_allocator(key: &str, backing: Box<dyn Backing>) -> Box<dyn OnlineAllocator> {
     match saboteurs::find(key) {
         Some(key) => saboteurs::build(key, backing),
-        None => online::allocator(key).expect("a key that was found").build(backing),
+        None => online::find_allocator(key).expect("a key that was found").build(backing),
     }
 }
 
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(of(&["a/tight.csv", "b/tight.csv", "c.csv"]), ["a/tight.csv", "b/tight.csv", "c"]);
         let plan = Contender::plan_file("tight".to_owned(), Plan::default());
         assert_eq!((plan.row_key().as_str(), plan.name().as_str()), ("plan:tight", "plan:tight"));
-        let plan = Contender::plan("best-fit", Plan::default());
+        let plan = Contender::from_plan("best-fit", Plan::default());
         assert_eq!((plan.row_key().as_str(), plan.name().as_str()), ("plan", "plan (best-fit)"));
     }
 
@@ -130,11 +130,11 @@ mod tests {
     fn globs_name_pools_and_mallocs_alike() {
         let keys = |globs: &[&str]| {
             let globs: Vec<String> = globs.iter().map(|&glob| glob.to_owned()).collect();
-            allocators(&globs).map(|found| found.into_iter().map(|one| one.key).collect::<Vec<_>>())
+            matching_allocators(&globs).map(|found| found.into_iter().map(|one| one.key).collect::<Vec<_>>())
         };
         let found = keys(&["jemalloc*", "tlsf"]).expect("they are there");
         assert_eq!(found, ["tlsf", "jemalloc", "jemalloc/oversize-1m", "jemalloc/one-arena"]);
         let failure = keys(&["jemaloc"]).expect_err("there is none");
-        assert!(failure.message().contains("jemalloc"), "{}", failure.message());
+        assert!(failure.full_message().contains("jemalloc"), "{}", failure.full_message());
     }
 }

@@ -51,7 +51,7 @@ pub(crate) fn row(
         retained: subject.retained,
         contender: contender.row_key(),
         planner: contender.planner.clone(),
-        plan: contender.digest().map(|digest| digest.to_string()),
+        plan: contender.plan_digest().map(|digest| digest.to_string()),
         device: place.key,
         device_name: place.name,
         l2_bytes: place.l2_bytes,
@@ -67,11 +67,16 @@ pub(crate) fn row(
 }
 
 /// The figures of a contender whose process died.
-pub(crate) fn died(death: &Death, stderr: &str, limit: Duration) -> Performance {
+pub(crate) fn performance_of_death(death: &Death, stderr: &str, limit: Duration) -> Performance {
     let how = match death {
-        Death::Timeout => format!("killed after {}", quantity::seconds(quantity::nanoseconds(limit))),
+        Death::Timeout => {
+            format!("killed after {}", quantity::format_seconds(quantity::as_nanoseconds(limit)))
+        }
         Death::OutOfMemory => {
-            return Performance::failed(End::OutOfMemory, "the process ran out of memory".to_owned());
+            return Performance::without_measurements(
+                End::OutOfMemory,
+                "the process ran out of memory".to_owned(),
+            );
         }
         Death::Signal(signal) => format!("signal {signal}"),
         Death::Exit(code) => format!("exit code {code}"),
@@ -79,7 +84,7 @@ pub(crate) fn died(death: &Death, stderr: &str, limit: Duration) -> Performance 
         Death::Interrupted => "interrupted".to_owned(),
     };
     let told = stderr.lines().last().map(|line| format!(": {line}")).unwrap_or_default();
-    Performance::failed(End::Failed, how + &told)
+    Performance::without_measurements(End::Failed, how + &told)
 }
 
 /// The exit code of the rows. Corrupted memory is worse than a contender without figures.

@@ -18,12 +18,12 @@ use serde_json::json;
 
 use crate::kinds::pool::Contender;
 use crate::kinds::pool::row::{Place, row};
-use crate::kinds::pool::subject::{Subject, propagations};
+use crate::kinds::pool::subject::{Subject, trace_propagations};
 use crate::shell::clock::{now_ns, thread_cpu_time};
 use crate::shell::exit::Failure;
 use crate::shell::keys;
 use crate::shell::provenance;
-use crate::shell::quantity::nanoseconds;
+use crate::shell::quantity::as_nanoseconds;
 
 /// The number of rounds checked for overlaps before any is timed.
 const AUDITED: u32 = 2;
@@ -52,7 +52,7 @@ pub(crate) struct Stream {
 /// The allocators that one of the globs matches, in the registry's order.
 pub(crate) fn matching(globs: &[String]) -> Result<Vec<Entry>, Failure> {
     let keys = keys::matching("there is no allocator", globs, online::keys())?;
-    Ok(keys.into_iter().filter_map(online::allocator).collect())
+    Ok(keys.into_iter().filter_map(online::find_allocator).collect())
 }
 
 /// How to play a stream.
@@ -82,64 +82,64 @@ impl Stream {
     /// The stream of these traces in order, each with its name.
     pub(crate) fn new(traces: &[(String, Trace)], until: Option<u32>) -> Self {
         let keys: Vec<String> = traces.iter().map(|(key, _)| key.clone()).collect();
-        let requests = propagations(traces.iter().map(|(_, trace)| trace), until);
+        let requests = trace_propagations(traces.iter().map(|(_, trace)| trace), until);
         let digests: Vec<Digest> = traces.iter().map(|(_, trace)| trace.instance.digest()).collect();
         let instance = match digests.as_slice() {
             [one] => *one,
             several => Digest::of_bytes(json!(several).to_string().as_bytes()),
         };
         let sizes: Vec<&[Bytes]> = requests.iter().map(Requests::sizes).collect();
-        let operations: Vec<Option<&[u64]>> = requests.iter().map(Requests::operations).collect();
+        let operations: Vec<Option<&[u64]>> = requests.iter().map(Requests::requesting_operations).collect();
         let calls = Digest::of_bytes(json!([instance, sizes, operations, until]).to_string().as_bytes());
         let names: Vec<WorkloadKey> = keys.iter().map(|key| key.as_str().into()).collect();
-        let name = WorkloadKey::shared(&names).unwrap_or_else(|| "several".into());
+        let name = WorkloadKey::shared_prefix(&names).unwrap_or_else(|| "several".into());
         Self { name, keys, instance, calls, until, requests, retained: OnceCell::new() }
     }
 
     /// The number of requests of all propagations together.
-    pub(crate) fn count(&self) -> u64 {
-        self.requests.iter().map(Requests::count).sum()
+    pub(crate) fn request_count(&self) -> u64 {
+        self.requests.iter().map(Requests::request_count).sum()
     }
 
     /// The most bytes of requests live at once, and the bytes live at the end of the last propagation.
-    pub(crate) fn live(&self) -> (Bytes, Bytes) {
-        let live = || self.requests.iter().map(Requests::live);
+    pub(crate) fn live_bytes(&self) -> (Bytes, Bytes) {
+        let live = || self.requests.iter().map(Requests::live_bytes);
         let peak = live().map(|(peak, _)| peak).max().unwrap_or_default();
         (peak, live().next_back().map(|(_, end)| end).unwrap_or_default())
     }
 
     /// Whether a propagation does not name the operation of each request.
     fn lacks_operations(&self) -> bool {
-        self.requests.iter().any(|requests| requests.operations().is_none())
+        self.requests.iter().any(|requests| requests.requesting_operations().is_none())
     }
 
     /// The row's description of the stream.
-    fn subject(&self) -> Subject {
+    fn stream_subject(&self) -> Subject {
         let sizes = self.requests.iter().flat_map(Requests::sizes);
         Subject {
             name: self.name.clone(),
             sequence: if self.keys.len() > 1 { self.keys.clone() } else { Vec::new() },
             until: self.until,
             instance: self.instance,
-            requests: self.count(),
-            peak: self.live().0.get(),
+            requests: self.request_count(),
+            peak: self.live_bytes().0.get(),
             total: sizes.map(|size| size.get()).sum(),
-            retained: self.retained().map(Bytes::get),
+            retained: self.retained_bytes().map(Bytes::get),
         }
     }
 
-    fn retained(&self) -> Option<Bytes> {
-        *self.retained.get_or_init(|| self.keys.first().and_then(|key| expected::retained(key)))
+    fn retained_bytes(&self) -> Option<Bytes> {
+        *self.retained.get_or_init(|| self.keys.first().and_then(|key| expected::retained_bytes(key)))
     }
 
     /// The propagations of the given number of rounds.
-    fn propagations(&self, rounds: u32) -> impl Iterator<Item = &Requests> {
+    fn propagations_of(&self, rounds: u32) -> impl Iterator<Item = &Requests> {
         (0..rounds).flat_map(move |_| &self.requests)
     }
 }
 
 /// The key of a cell, under which the store finds the row of an earlier play.
-pub(crate) fn cell(allocator: &str, stream: &Stream, order: Order) -> String {
+pub(crate) fn cell_digest(allocator: &str, stream: &Stream, order: Order) -> String {
     let parts = json!({
         "schema": REPLAY_SCHEMA,
         "calls": stream.calls,
@@ -158,19 +158,19 @@ pub(crate) fn cell(allocator: &str, stream: &Stream, order: Order) -> String {
 /// Plays a stream from an empty allocator: first with a check that no live memory is handed out, then timed. An
 /// allocator that panics is marked as failed. One that identifies requests by operation is skipped if the stream has
 /// none.
-pub(crate) fn play(entry: &Entry, stream: &Stream, order: Order) -> Played {
+pub(crate) fn play_stream(entry: &Entry, stream: &Stream, order: Order) -> Played {
     if stream.lacks_operations() && Memory::new(entry, None).allocator.wants_operations() {
-        let mut played = Played::begun();
-        played.stop(End::Unavailable, NO_OPERATIONS.to_owned());
+        let mut played = Played::begin_figures();
+        played.stop_with(End::Unavailable, NO_OPERATIONS.to_owned());
         return played;
     }
-    guarded(|played| {
-        played.used_peak = audit(entry, stream, order)?;
+    guard_panics(|played| {
+        played.used_peak = audit_allocator(entry, stream, order)?;
         let mut memory = Memory::new(entry, order.capacity);
-        for requests in stream.propagations(order.rounds) {
-            played.propagate(&mut memory, requests)?;
+        for requests in stream.propagations_of(order.rounds) {
+            played.play_propagation(&mut memory, requests)?;
         }
-        played.time(&mut memory, stream, order)
+        played.time_propagations(&mut memory, stream, order)
     })
 }
 
@@ -183,11 +183,13 @@ pub(crate) fn rounds_to_settle(entry: &Entry, stream: &Stream, capacity: Option<
         return Some(1);
     }
     let (mut rounds, mut is_settled) = (0, false);
-    let played = guarded(|played| {
+    let played = guard_panics(|played| {
         let mut before = None;
         while rounds < SETTLING {
             rounds += 1;
-            stream.propagations(1).try_for_each(|requests| played.propagate(&mut memory, requests))?;
+            stream
+                .propagations_of(1)
+                .try_for_each(|requests| played.play_propagation(&mut memory, requests))?;
             let held =
                 played.performance.samples.last().map(|last| (last.plans, last.reserved, last.reserved_peak));
             is_settled = held == before;
@@ -203,20 +205,20 @@ pub(crate) fn rounds_to_settle(entry: &Entry, stream: &Stream, capacity: Option<
 }
 
 /// Runs an attempt; returns its figures even if it fails or panics.
-fn guarded(attempt: impl FnOnce(&mut Played) -> Result<(), SimulationError>) -> Played {
-    let mut played = Played::begun();
+fn guard_panics(attempt: impl FnOnce(&mut Played) -> Result<(), SimulationError>) -> Played {
+    let mut played = Played::begin_figures();
     match catch_unwind(AssertUnwindSafe(|| attempt(&mut played))) {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => played.end(&error),
+        Ok(Err(error)) => played.end_with_error(&error),
         Err(panic) => {
-            played.stop(End::Failed, said(panic.as_ref()));
+            played.stop_with(End::Failed, panic_message(panic.as_ref()));
         }
     }
     played
 }
 
 /// The message of a panic, in one line.
-fn said(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
     format!("panic: {}", text.lines().next().unwrap_or_default())
@@ -239,12 +241,12 @@ impl Memory {
 
 /// Plays some rounds with checks. Returns the most bytes in use, or the allocator's fault; running out of memory is not
 /// a fault.
-fn audit(entry: &Entry, stream: &Stream, order: Order) -> Result<Bytes, SimulationError> {
+fn audit_allocator(entry: &Entry, stream: &Stream, order: Order) -> Result<Bytes, SimulationError> {
     let mut memory = Memory::new(entry, order.capacity);
     let mut used_peak = Bytes::ZERO;
-    for requests in stream.propagations(order.rounds.min(AUDITED)) {
+    for requests in stream.propagations_of(order.rounds.min(AUDITED)) {
         let mut simulator = Simulator::new(requests, memory.allocator.as_mut()).with_audit();
-        let end = simulator.run().and_then(|()| simulator.finish());
+        let end = simulator.run_iteration().and_then(|()| simulator.finish_propagation());
         used_peak = used_peak.max(simulator.used_peak());
         match end {
             Ok(()) => {}
@@ -256,15 +258,15 @@ fn audit(entry: &Entry, stream: &Stream, order: Order) -> Result<Bytes, Simulati
 }
 
 /// The result of an act, with its wall time and this thread's CPU time, in nanoseconds.
-fn timed<T>(act: impl FnOnce() -> T) -> (T, u64, u64) {
+fn time_act<T>(act: impl FnOnce() -> T) -> (T, u64, u64) {
     let (cpu, start) = (thread_cpu_time(), Instant::now());
     let value = act();
     let wall = start.elapsed();
-    (value, nanoseconds(wall), nanoseconds(thread_cpu_time().saturating_sub(cpu)))
+    (value, as_nanoseconds(wall), as_nanoseconds(thread_cpu_time().saturating_sub(cpu)))
 }
 
 impl Played {
-    fn begun() -> Self {
+    fn begin_figures() -> Self {
         Self {
             usage: Usage::default(),
             before: Usage::default(),
@@ -276,13 +278,13 @@ impl Played {
 
     /// Plays one more propagation. At its end it frees what is still live, which is part of its time. `reserved` is
     /// read before those frees, `reserved_peak` after them.
-    fn propagate(&mut self, memory: &mut Memory, requests: &Requests) -> Result<(), SimulationError> {
+    fn play_propagation(&mut self, memory: &mut Memory, requests: &Requests) -> Result<(), SimulationError> {
         // Restart the maximum from what is held now.
         let _ = memory.meter.take_most();
         let mut simulator = Simulator::new(requests, memory.allocator.as_mut());
-        let (ran, run_ns, run_cpu_ns) = timed(|| simulator.run());
+        let (ran, run_ns, run_cpu_ns) = time_act(|| simulator.run_iteration());
         let usage = simulator.usage();
-        let (end, end_ns, end_cpu_ns) = timed(|| ran.and_then(|()| simulator.finish()));
+        let (end, end_ns, end_cpu_ns) = time_act(|| ran.and_then(|()| simulator.finish_propagation()));
         let planning = memory.allocator.planning();
         self.performance.missed = planning.map(|planning| planning.missed);
         self.before = std::mem::replace(&mut self.usage, usage);
@@ -293,7 +295,7 @@ impl Played {
             reserved: Some(usage.reserved.get()),
             reserved_peak: Some(memory.meter.take_most().get()),
             plans: planning.map(|planning| planning.plans),
-            planning_ns: planning.map(|planning| nanoseconds(planning.time)),
+            planning_ns: planning.map(|planning| as_nanoseconds(planning.time)),
             planned: planning.map(|planning| planning.planned),
             missed: planning.map(|planning| planning.missed.total()),
             ..Sample::default()
@@ -303,11 +305,16 @@ impl Played {
 
     /// Plays rounds only to time them. Their memory does not count, because the number of rounds depends on the
     /// machine.
-    fn time(&mut self, memory: &mut Memory, stream: &Stream, order: Order) -> Result<(), SimulationError> {
+    fn time_propagations(
+        &mut self,
+        memory: &mut Memory,
+        stream: &Stream,
+        order: Order,
+    ) -> Result<(), SimulationError> {
         let (usage, start) = ((self.usage, self.before), Instant::now());
         while self.performance.samples.len() < order.timed as usize && start.elapsed() < TIMING {
             let known = self.performance.samples.len();
-            let end = stream.requests.iter().try_for_each(|requests| self.propagate(memory, requests));
+            let end = stream.requests.iter().try_for_each(|requests| self.play_propagation(memory, requests));
             for sample in &mut self.performance.samples[known..] {
                 (sample.reserved, sample.reserved_peak) = (None, None);
             }
@@ -317,16 +324,16 @@ impl Played {
         Ok(())
     }
 
-    fn end(&mut self, error: &SimulationError) {
+    fn end_with_error(&mut self, error: &SimulationError) {
         let status = match error {
             SimulationError::Alloc { error: AllocError::OutOfMemory { .. }, .. } => End::OutOfMemory,
             SimulationError::Alloc { .. } => End::Unavailable,
             _ => End::Corrupt,
         };
-        self.stop(status, error.to_string());
+        self.stop_with(status, error.to_string());
     }
 
-    fn stop(&mut self, status: End, reason: String) {
+    fn stop_with(&mut self, status: End, reason: String) {
         (self.performance.status, self.performance.reason) = (status, reason);
     }
 
@@ -341,7 +348,7 @@ impl Played {
     }
 
     /// The row of these figures.
-    pub(crate) fn row(self, entry: &Entry, stream: &Stream, order: Order, suite: &str) -> ReplayRow {
+    pub(crate) fn into_row(self, entry: &Entry, stream: &Stream, order: Order, suite: &str) -> ReplayRow {
         let performance = Performance {
             is_steady: is_steady(&self.performance.samples),
             reserved_peak: self.usage.reserved_peak.get(),
@@ -350,14 +357,14 @@ impl Played {
             search_steps: self.usage.search_steps - self.before.search_steps,
             ..self.performance
         };
-        let (subject, contender) = (stream.subject(), Contender::allocator(entry.key));
+        let (subject, contender) = (stream.stream_subject(), Contender::from_allocator(entry.key));
         let place = (Place::of_host("simulated"), Work::None);
         ReplayRow {
-            cell: cell(entry.key, stream, order),
+            cell: cell_digest(entry.key, stream, order),
             suite: suite.to_owned(),
             capacity: order.capacity,
             started_ns: self.started_ns,
-            ..row(&subject, &contender, place, performance, provenance::here(1))
+            ..row(&subject, &contender, place, performance, provenance::this_machine(1))
         }
     }
 }
@@ -370,7 +377,7 @@ fn is_steady(samples: &[Sample]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use planlab_solvers::online::allocator;
+    use planlab_solvers::online::find_allocator;
     use planlab_workloads::Catalog;
 
     use super::*;
@@ -381,8 +388,8 @@ mod tests {
     }
 
     fn row(key: &str, stream: &Stream, order: Order) -> ReplayRow {
-        let entry = allocator(key).expect("registered");
-        play(&entry, stream, order).row(&entry, stream, order, "")
+        let entry = find_allocator(key).expect("registered");
+        play_stream(&entry, stream, order).into_row(&entry, stream, order, "")
     }
 
     #[test]
@@ -407,7 +414,7 @@ mod tests {
         let row = row("profile-guided", &stream, Order { rounds: 2, timed: 0, capacity: None });
         let came = &row.performance;
         assert_eq!((row.workload.as_str(), row.sequence.len()), ("chainer/seq2seq/train/b32", 4));
-        assert_eq!((row.requests, came.samples.len()), (stream.count(), 8));
+        assert_eq!((row.requests, came.samples.len()), (stream.request_count(), 8));
         let plans: Vec<u64> = came.samples.iter().filter_map(|sample| sample.plans).collect();
         assert!(plans[0] == 1 && plans[7] > 1 && plans.is_sorted(), "{plans:?}");
         assert!(came.samples[7].planning_ns > came.samples[0].planning_ns);
@@ -419,7 +426,7 @@ mod tests {
     #[test]
     fn an_allocator_that_plans_is_played_until_it_holds_its_plan() {
         let googlenet = stream(&["chainer/googlenet/train/b32"]);
-        let settled = |key| rounds_to_settle(&allocator(key).expect("registered"), &googlenet, None);
+        let settled = |key| rounds_to_settle(&find_allocator(key).expect("registered"), &googlenet, None);
         assert_eq!(settled("cupy2rc1-pool"), Some(1));
         let rounds = settled("profile-guided").expect("it settles");
         assert!((3..SETTLING).contains(&rounds), "{rounds}");
@@ -429,7 +436,7 @@ mod tests {
         assert!(held < came.samples[0].reserved_peak, "{:?}", came.samples);
         let none = Some(1 << 20);
         assert_eq!(
-            rounds_to_settle(&allocator("profile-guided").expect("registered"), &googlenet, none),
+            rounds_to_settle(&find_allocator("profile-guided").expect("registered"), &googlenet, none),
             Some(1)
         );
     }
@@ -458,7 +465,7 @@ mod tests {
 
     #[test]
     fn a_panic_is_a_failure_that_says_what_happened() {
-        let played = guarded(|played| {
+        let played = guard_panics(|played| {
             played.performance.samples.push(Sample::default());
             panic!("a list\nis broken")
         });
@@ -470,20 +477,20 @@ mod tests {
     fn the_cell_is_what_is_played_and_memory_may_end() {
         let (one, other) = (stream(&["chainer/alexnet/infer/b1"]), stream(&["chainer/googlenet/infer/b1"]));
         let order = Order { rounds: 5, timed: 0, capacity: None };
-        let key = cell("cupy1-pool", &one, order);
+        let key = cell_digest("cupy1-pool", &one, order);
         let less = Order { capacity: Some(1 << 20), ..order };
         for another in [
-            cell("cupy2rc1-pool", &one, order),
-            cell("cupy1-pool", &other, order),
-            cell("cupy1-pool", &one, less),
-            cell("cupy1-pool", &one, Order { rounds: 4, ..order }),
+            cell_digest("cupy2rc1-pool", &one, order),
+            cell_digest("cupy1-pool", &other, order),
+            cell_digest("cupy1-pool", &one, less),
+            cell_digest("cupy1-pool", &one, Order { rounds: 4, ..order }),
         ] {
             assert_ne!(another, key);
         }
         let row = row("cupy1-pool", &one, less);
         let came = &row.performance;
         assert_eq!((came.status, row.capacity), (End::OutOfMemory, less.capacity));
-        assert_eq!(row.cell, cell("cupy1-pool", &one, less));
+        assert_eq!(row.cell, cell_digest("cupy1-pool", &one, less));
         assert!(came.reason.contains("out of memory") && !came.is_steady, "{}", came.reason);
     }
 }

@@ -32,8 +32,8 @@ pub(crate) struct Subject {
 
 impl Subject {
     /// The subject of these traces in order, each as one propagation.
-    pub(crate) fn of(sources: &[Source], traces: &[Trace]) -> Self {
-        let sequences: Vec<Sequence> = propagations(traces, None).iter().map(Sequence::new).collect();
+    pub(crate) fn from_sources(sources: &[Source], traces: &[Trace]) -> Self {
+        let sequences: Vec<Sequence> = trace_propagations(traces, None).iter().map(Sequence::new).collect();
         let digests: Vec<String> = traces.iter().map(|trace| trace.instance.digest().to_string()).collect();
         let names: Vec<WorkloadKey> = sources.iter().map(|source| source.name.as_str().into()).collect();
         let instance = match traces {
@@ -41,11 +41,11 @@ impl Subject {
             _ => Digest::of_bytes(digests.join("\n").as_bytes()),
         };
         let retained = match names.as_slice() {
-            [one] => expected::expected().propagation(one).map(|known| known.parameters.get()),
+            [one] => expected::expected_figures().propagation(one).map(|known| known.parameters.get()),
             _ => None,
         };
         Self {
-            name: WorkloadKey::shared(&names).unwrap_or_else(|| "sequence".into()),
+            name: WorkloadKey::shared_prefix(&names).unwrap_or_else(|| "sequence".into()),
             sequence: if names.len() > 1 {
                 names.into_iter().map(String::from).collect()
             } else {
@@ -53,9 +53,9 @@ impl Subject {
             },
             until: None,
             instance,
-            requests: sequences.iter().map(Sequence::requests).sum(),
-            peak: sequences.iter().map(|sequence| sequence.peak().get()).max().unwrap_or(0),
-            total: sequences.iter().map(|sequence| sequence.total().get()).sum(),
+            requests: sequences.iter().map(Sequence::request_count).sum(),
+            peak: sequences.iter().map(|sequence| sequence.peak_bytes().get()).max().unwrap_or(0),
+            total: sequences.iter().map(|sequence| sequence.total_bytes().get()).sum(),
             retained,
         }
     }
@@ -63,13 +63,13 @@ impl Subject {
 
 /// The requests of traces, each as one propagation. Traces with the same requests in the same order are of one kind, as
 /// a framework knows by the shapes of its inputs.
-pub(crate) fn propagations<'t>(
+pub(crate) fn trace_propagations<'t>(
     traces: impl IntoIterator<Item = &'t Trace>,
     until: Option<u32>,
 ) -> Vec<Requests> {
     let mut kinds: BTreeMap<(Digest, Vec<Bytes>), u64> = BTreeMap::new();
     let of_kind = |trace: &Trace| {
-        let (requests, next) = (requests(trace, until), kinds.len() as u64);
+        let (requests, next) = (trace_requests(trace, until), kinds.len() as u64);
         let kind = *kinds.entry((trace.instance.digest(), requests.sizes().to_vec())).or_insert(next);
         requests.with_kind(kind)
     };
@@ -77,13 +77,13 @@ pub(crate) fn propagations<'t>(
 }
 
 /// The requests of a trace, in bytes before any rounding, with the operations that it names.
-fn requests(trace: &Trace, until: Option<u32>) -> Requests {
+fn trace_requests(trace: &Trace, until: Option<u32>) -> Requests {
     let buffers = trace.instance.buffers().iter().zip(&trace.labels.buffers);
     let sizes = buffers.map(|(buffer, label)| label.requested.unwrap_or(buffer.size)).collect();
     let mut requests = Requests::new(&trace.instance).with_sizes(sizes);
     let ops = || trace.labels.buffers.iter().map(|label| label.op.as_deref());
     if ops().any(|op| op.is_some()) {
-        let number = |op: Option<&str>| Digest::of_bytes(op.unwrap_or_default().as_bytes()).number();
+        let number = |op: Option<&str>| Digest::of_bytes(op.unwrap_or_default().as_bytes()).as_number();
         requests = requests.with_operations(ops().map(number).collect());
     }
     match until {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use planlab_graph::{Schedule, SchedulingProblem, validate};
+use planlab_graph::{Schedule, SchedulingProblem, validate_schedule};
 use planlab_results::audit::{Fault, Finding};
 use planlab_results::schedule::{Document, ScheduleRow, load_document, load_timeline};
 use planlab_results::{StoreError, keeps_plans};
@@ -24,14 +24,14 @@ pub(crate) fn audit(folder: &Path, rows: &[ScheduleRow]) -> Result<Vec<Finding>,
     let mut findings = Vec::new();
     for row in rows {
         let Some(digest) = &row.schedule else { continue };
-        let problem = problems.entry(&row.problem).or_insert_with(|| problem(folder, &row.problem));
+        let problem = problems.entry(&row.problem).or_insert_with(|| read_problem(folder, &row.problem));
         let missing = |kind: &str, reason: &str| Finding::missing_file(kind, &row.workload, 1, reason);
         let text = load_document(folder, Document::Schedule, digest).map_err(|error| error.to_string());
         match (problem, text) {
             (Err(reason), _) => findings.push(missing("problem", reason)),
             (_, Err(reason)) => findings.push(missing("schedule", &reason)),
             (Ok(problem), Ok(text)) => {
-                let reason = contradiction(problem, &text, row);
+                let reason = find_contradiction(problem, &text, row);
                 findings.extend(reason.map(|reason| false_schedule(row, digest, &reason)));
             }
         }
@@ -49,19 +49,19 @@ fn false_schedule(row: &ScheduleRow, digest: &str, reason: &str) -> Finding {
     Finding::new(Fault::FalseSchedule, message)
 }
 
-fn problem(folder: &Path, digest: &str) -> Result<SchedulingProblem, String> {
+fn read_problem(folder: &Path, digest: &str) -> Result<SchedulingProblem, String> {
     let text =
         load_document(folder, Document::Problem, digest).map_err(|error: StoreError| error.to_string())?;
     SchedulingProblem::read_jsonl("problem", &text, None).map_err(|error| error.to_string())
 }
 
 /// How a schedule and its row differ, if they do.
-fn contradiction(problem: &SchedulingProblem, text: &str, row: &ScheduleRow) -> Option<String> {
+fn find_contradiction(problem: &SchedulingProblem, text: &str, row: &ScheduleRow) -> Option<String> {
     let schedule = match Schedule::read_jsonl("schedule", text) {
         Ok(schedule) => schedule,
         Err(error) => return Some(error.to_string()),
     };
-    let audited = match validate(problem, &schedule, None) {
+    let audited = match validate_schedule(problem, &schedule, None) {
         Ok(audited) => audited,
         Err(violation) => return Some(violation.to_string()),
     };

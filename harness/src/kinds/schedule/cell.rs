@@ -5,7 +5,7 @@ use std::time::Duration;
 use planlab_dsa::Digest;
 
 use super::saboteurs;
-use crate::shell::quantity::nanoseconds;
+use crate::shell::quantity::as_nanoseconds;
 
 /// The definition of a cell, without the problem.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,12 +31,12 @@ impl Cell {
             "problem": problem,
             "scheduler": self.scheduler,
             "version": self.version(),
-            "wall_ns": self.wall.map(nanoseconds),
+            "wall_ns": self.wall.map(as_nanoseconds),
             "memory": self.memory,
             "work": self.work,
             "seed": self.seed,
             "planner": self.planner,
-            "planner_wall_ns": self.planner_wall.map(nanoseconds),
+            "planner_wall_ns": self.planner_wall.map(as_nanoseconds),
             "target": self.target,
         });
         Digest::of_bytes(parts.to_string().as_bytes()).to_string()

@@ -4,7 +4,7 @@
 //! or faster. Each draw multiplies the time of every operation and of every copy by a number between 1 - x and 1 + x,
 //! drawn evenly. A recomputed function takes the same time as its first pass.
 
-use planlab_graph::{Event, Schedule, SchedulingProblem, Task, Verified, simulate};
+use planlab_graph::{Event, Schedule, SchedulingProblem, Task, Verified, simulate_schedule};
 use planlab_results::schedule::Disturbance;
 use rand::{RngExt as _, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -17,7 +17,7 @@ const DRAWS: usize = 50;
 
 /// The times of a schedule at each level. The draws depend on the problem alone, so they are the same for all
 /// schedulers. A level is left out if one of its draws has a time above the most that is permitted, 10^18 s.
-pub(super) fn disturb(problem: &SchedulingProblem, schedule: &Verified) -> Vec<Disturbance> {
+pub(super) fn disturb_times(problem: &SchedulingProblem, schedule: &Verified) -> Vec<Disturbance> {
     LEVELS.iter().filter_map(|&percent| at_level(problem, schedule.schedule(), percent)).collect()
 }
 
@@ -25,11 +25,11 @@ fn at_level(problem: &SchedulingProblem, schedule: &Schedule, percent: u32) -> O
     let mut times = Vec::with_capacity(DRAWS);
     let mut least = Vec::with_capacity(DRAWS);
     for draw in 0..DRAWS {
-        let factors = Factors::draw(problem, percent, draw as u64);
-        let moved = schedule.clone().with_times(|event| event.seconds * factors.of(event));
+        let factors = Factors::draw_factors(problem, percent, draw as u64);
+        let moved = schedule.clone().with_times(|event| event.seconds * factors.factor_of(event));
         // No limit is needed: the order of events, not the number of bytes, keeps a placed schedule in its memory.
-        times.push(simulate(&moved, None).ok()?.seconds);
-        least.push(factors.compute(problem)?);
+        times.push(simulate_schedule(&moved, None).ok()?.seconds);
+        least.push(factors.compute_time(problem)?);
     }
     times.sort_by(f64::total_cmp);
     least.sort_by(f64::total_cmp);
@@ -53,7 +53,7 @@ struct Factors {
 }
 
 impl Factors {
-    fn draw(problem: &SchedulingProblem, percent: u32, draw: u64) -> Self {
+    fn draw_factors(problem: &SchedulingProblem, percent: u32, draw: u64) -> Self {
         let mut random = ChaCha8Rng::seed_from_u64(draw);
         let most = f64::from(percent) / 100.0;
         let mut list = |count: usize| -> Vec<f64> {
@@ -69,7 +69,7 @@ impl Factors {
         }
     }
 
-    fn of(&self, event: &Event) -> f64 {
+    fn factor_of(&self, event: &Event) -> f64 {
         match event.task {
             Task::Forward(id) | Task::Recompute(id) => self.forward[id.index()],
             Task::Backward(id) => self.backward[id.index()],
@@ -80,7 +80,7 @@ impl Factors {
     }
 
     /// The time of an iteration in which nothing waits; `None` if a time is longer than any may be.
-    fn compute(&self, problem: &SchedulingProblem) -> Option<f64> {
+    fn compute_time(&self, problem: &SchedulingProblem) -> Option<f64> {
         let scaled = |times: &[f64], factors: &[f64]| {
             times.iter().zip(factors).map(|(time, factor)| time * factor).collect()
         };
@@ -89,7 +89,7 @@ impl Factors {
             &problem.net,
             scaled(times.forward(), &self.forward),
             scaled(times.backward(), &self.backward),
-            scaled(times.accumulate(), &self.accumulate),
+            scaled(times.accumulate_times(), &self.accumulate),
         );
         Some(planlab_graph::compute_bound(&problem.clone().with_times(moved.ok()?)).seconds)
     }

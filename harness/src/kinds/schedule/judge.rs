@@ -78,7 +78,7 @@ impl Judgement {
 
     fn take_answer(&mut self, answer: Answer) {
         let contradiction = self.contradiction(answer.seconds);
-        let bound = ScheduleBound::highest(&[answer.bound, self.bound]).unwrap_or(self.bound);
+        let bound = ScheduleBound::highest_of(&[answer.bound, self.bound]).unwrap_or(self.bound);
         self.bound = bound;
         let is_refuted = self.best.as_ref().is_some_and(|best| bound.is_refuted_by(best.seconds()));
         self.elapsed_ns = Some(answer.elapsed_ns);
@@ -110,7 +110,7 @@ impl Judgement {
 
     fn rank(&self, stop: Option<Stop>, shortfall: Option<String>) -> (Status, String) {
         match (&self.best, stop) {
-            (Some(best), _) if self.bound.proves(best.seconds()) => (Status::Optimal, String::new()),
+            (Some(best), _) if self.bound.proves_fastest(best.seconds()) => (Status::Optimal, String::new()),
             (Some(_), _) => (Status::Feasible, String::new()),
             (None, Some(Stop::Cancelled)) => (Status::Interrupted, "ended from outside".to_owned()),
             (None, Some(Stop::Deadline)) => {

@@ -3,7 +3,7 @@
 use planlab_results::schedule::{Document, ScheduleRow};
 use planlab_results::{Status, Store};
 
-use super::row::{row, timeline};
+use super::row::{row, schedule_timeline};
 use super::{Cell, Judgement, Question};
 use crate::cells::RowContext;
 use crate::shell::exit::Failure;
@@ -25,7 +25,7 @@ pub(crate) fn keep(
     let kept = judgement.placed.as_ref().map(|placed| &placed.schedule).or(judgement.best.as_ref());
     if let Some(schedule) = kept {
         let digest = store.put_document(Document::Schedule, &schedule.schedule().write_jsonl())?;
-        store.put_timeline(&digest, &timeline(&question.problem, schedule))?;
+        store.put_timeline(&digest, &schedule_timeline(&question.problem, schedule))?;
         row.schedule = Some(digest);
     }
     row.plan = placement(store, judgement)?;
@@ -37,7 +37,7 @@ pub(crate) fn keep(
 #[cfg(feature = "reports")]
 fn placement(store: &Store, judgement: &Judgement) -> Result<Option<String>, Failure> {
     let Some(placed) = &judgement.placed else { return Ok(None) };
-    store.put_instance(&placed.instance, &planlab_dsa::Labels::numbered(placed.instance.len()))?;
+    store.put_instance(&placed.instance, &planlab_dsa::Labels::from_numbers(placed.instance.len()))?;
     Ok(Some(store.put_plan(&placed.plan)?.to_string()))
 }
 

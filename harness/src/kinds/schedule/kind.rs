@@ -41,7 +41,7 @@ impl Kind for Scheduling {
     }
 
     fn perform(problem: &SchedulingProblem, asked: &CellRequest, desk: Desk<'_>) -> Result<Answer, Failure> {
-        let scheduler = question::find(&asked.scheduler)?;
+        let scheduler = question::resolve_scheduler(&asked.scheduler)?;
         let budget = ScheduleBudget {
             wall: asked.wall_ns.map(Duration::from_nanos),
             work: asked.work,
@@ -71,7 +71,8 @@ impl Kind for Scheduling {
     }
 
     fn kept(_: &PathBuf, mailbox: &Path) -> Option<String> {
-        latest(mailbox, SCHEDULE, inputs::limits().unpacked()).and_then(|text| String::from_utf8(text).ok())
+        latest(mailbox, SCHEDULE, inputs::input_limits().unpacked_bytes())
+            .and_then(|text| String::from_utf8(text).ok())
     }
 }
 

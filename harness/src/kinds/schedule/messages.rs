@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cells::{Complaint, RunEnd};
 use crate::process::ProcessUsage;
-use crate::shell::quantity::{nanoseconds, nanoseconds_of};
+use crate::shell::quantity::{as_nanoseconds, nanoseconds_of};
 
 /// A question about one scheduler.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub(crate) struct Answer {
 impl Answer {
     pub(super) fn new(outcome: &ScheduleOutcome, usage: ProcessUsage) -> Self {
         let improvement = |mark: &ScheduleMark| Improvement {
-            elapsed_ns: nanoseconds(mark.elapsed),
+            elapsed_ns: as_nanoseconds(mark.elapsed),
             work: mark.work,
             iteration_ns: nanoseconds_of(mark.seconds),
         };
@@ -46,7 +46,7 @@ impl Answer {
             bound: outcome.bound,
             shortfall: outcome.shortfall.clone(),
             trajectory: outcome.trajectory.iter().map(improvement).collect(),
-            elapsed_ns: nanoseconds(outcome.elapsed),
+            elapsed_ns: as_nanoseconds(outcome.elapsed),
         }
     }
 }

@@ -24,5 +24,7 @@ pub(crate) use cell::Cell;
 pub(crate) use judge::{Judgement, classes, counts};
 pub(crate) use keeper::keep;
 pub(crate) use kind::Scheduling;
-pub(crate) use question::{DEFAULT_MACHINE, Question, known, machine, matching};
+pub(crate) use question::{
+    DEFAULT_MACHINE, Question, known_schedulers, matching_schedulers, resolve_machine,
+};
 pub(crate) use runner::Runner;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use planlab_dsa::{Bytes, Digest};
 use planlab_graph::{Engine, Event, Machine, PipeDream, Scheduler, SchedulingProblem, Task, Times};
-use planlab_solvers::schedule::{Class, Lab, Policy, Prefetch, scheduler, scheduler_keys};
+use planlab_solvers::schedule::{Class, Lab, Policy, Prefetch, find_scheduler, scheduler_keys};
 use planlab_workloads::models::{Allocator, Mode, Spec, Workspace};
 
 use super::saboteurs;
@@ -34,12 +34,12 @@ impl Question {
     /// A net of ours on a machine, in the machine's memory, with the workspace that the net's key names.
     pub(crate) fn of_net(spec: &Spec, machine: Machine) -> Result<Self, Failure> {
         if spec.mode != Mode::Train {
-            return Err(Failure::usage("`schedule` plans training; inference keeps no feature maps"));
+            return Err(Failure::from_usage("`schedule` plans training; inference keeps no feature maps"));
         }
         if spec.allocator != Allocator::Ideal {
             let says =
                 "a schedule is about feature maps, not about the requests of Chainer; leave out `chainer`";
-            return Err(Failure::usage(format!("{spec}: {says}")));
+            return Err(Failure::from_usage(format!("{spec}: {says}")));
         }
         let problem = SchedulingProblem::new(spec.feature_maps()?, machine);
         let problem = match spec.workspace {
@@ -50,9 +50,9 @@ impl Question {
             }
             Some(Workspace::OutputMaps { thousandths }) => problem
                 .with_workspace_limit(thousandths as f64 / 1000.0)
-                .map_err(|error| Failure::usage(format!("{spec}: {error}")))?,
+                .map_err(|error| Failure::from_usage(format!("{spec}: {error}")))?,
             Some(other) => {
-                return Err(Failure::usage(format!(
+                return Err(Failure::from_usage(format!(
                     "{spec}: `schedule` does not support a workspace of {other}"
                 )));
             }
@@ -68,26 +68,26 @@ impl Question {
         batch: Option<u64>,
         measured: Option<u64>,
     ) -> Result<Self, Failure> {
-        let (name, text) = (inputs::name(argument), inputs::document(argument)?);
+        let (name, text) = (inputs::input_name(argument), inputs::read_file_document(argument)?);
         let stem = name.rsplit('/').next().unwrap_or(name);
         let stem = stem.split('.').next().unwrap_or(stem);
         let problem = if PipeDream::is_profile(&text) {
             let machine = machine.or_else(|| Machine::built_in(DEFAULT_MACHINE));
             let machine = machine.expect("a machine that is built in");
             let measured = measured.ok_or_else(|| {
-                Failure::usage(format!(
+                Failure::from_usage(format!(
                     "{name}: a profile of PipeDream does not say its batch: add --measured-batch"
                 ))
             })?;
             let profile = PipeDream::read(name, &text, measured)?;
             profile
-                .problem(stem, batch.unwrap_or(measured), machine)
-                .map_err(|error| Failure::usage(format!("{name}: {error}")))?
+                .problem_at_batch(stem, batch.unwrap_or(measured), machine)
+                .map_err(|error| Failure::from_usage(format!("{name}: {error}")))?
         } else {
             let problem = SchedulingProblem::read_jsonl(name, &text, machine)?;
             if let Some(batch) = batch.filter(|&batch| batch != problem.net.batch()) {
                 let own = problem.net.batch();
-                return Err(Failure::usage(format!("{name}: the net has batch {own}, not {batch}")));
+                return Err(Failure::from_usage(format!("{name}: the net has batch {own}, not {batch}")));
             }
             problem
         };
@@ -96,11 +96,11 @@ impl Question {
     }
 
     /// The same with another capacity, or with measured times.
-    pub(crate) fn with(self, capacity: Option<u64>, times: Option<&str>) -> Result<Self, Failure> {
+    pub(crate) fn with_changes(self, capacity: Option<u64>, times: Option<&str>) -> Result<Self, Failure> {
         let mut problem = self.problem;
         if let Some(file) = times {
-            let text = inputs::document(file)?;
-            let times = Times::from_csv(&problem.machine, &problem.net, inputs::name(file), &text)?;
+            let text = inputs::read_file_document(file)?;
+            let times = Times::from_csv(&problem.machine, &problem.net, inputs::input_name(file), &text)?;
             problem = problem.with_times(times);
         }
         if let Some(capacity) = capacity {
@@ -113,7 +113,7 @@ impl Question {
     /// workspace are not scaled.
     pub(crate) fn with_peak_share(self, share: f64) -> Self {
         let lab = Lab::new(&self.problem, Policy::Discard, Prefetch::AsRoomPermits);
-        let (peak, base) = (lab.peak(&lab.all(Class::Keep)).get(), self.problem.base().get());
+        let (peak, base) = (lab.peak_bytes(&lab.all_in_class(Class::Keep)).get(), self.problem.base().get());
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of the peak")]
         let room = (peak.saturating_sub(base) as f64 * share) as u64;
         let capacity = Bytes::new(base.saturating_add(room)).min(self.problem.capacity);
@@ -121,13 +121,13 @@ impl Question {
     }
 
     /// The memory above the base, for the buffers of a schedule.
-    pub(crate) fn room(&self) -> Bytes {
+    pub(crate) fn room_above_base(&self) -> Bytes {
         Bytes::new(self.problem.capacity.get().saturating_sub(self.problem.base().get()))
     }
 
     /// The reason if no schedule can run in the capacity: the base alone needs more, or one pass of a function with all
     /// that it reads and writes.
-    pub(crate) fn hopeless(&self) -> Option<String> {
+    pub(crate) fn hopeless_reason(&self) -> Option<String> {
         let problem = &self.problem;
         let hopeless =
             |what: String| Some(format!("a capacity of {} bytes cannot be met: {what}", problem.capacity));
@@ -138,14 +138,14 @@ impl Question {
         // Every schedule has these passes, whatever it keeps, so only their buffers are examined.
         let unlimited = problem.clone().with_capacity(Bytes::new(u64::MAX));
         let lab = Lab::new(&unlimited, Policy::Discard, Prefetch::AsRoomPermits);
-        let draft = lab.draft(&lab.all(Class::Keep)).ok()?;
+        let draft = lab.draft_schedule(&lab.all_in_class(Class::Keep)).ok()?;
         let touched = |event: &Event| -> u64 {
             let distinct: BTreeSet<_> = event.reads.iter().chain(&event.writes).collect();
             distinct.into_iter().map(|&id| draft.buffer(id).bytes.get()).sum()
         };
-        let largest = draft.of(Engine::Compute).iter().max_by_key(|event| touched(event))?;
+        let largest = draft.events_of(Engine::Compute).iter().max_by_key(|event| touched(event))?;
         let bytes = touched(largest);
-        if bytes <= self.room().get() {
+        if bytes <= self.room_above_base().get() {
             return None;
         }
         let what = match largest.task {
@@ -165,11 +165,11 @@ impl Question {
 pub(crate) const DEFAULT_MACHINE: &str = "x86-pcie3";
 
 /// A machine by its key, or from a file, with another link if one is named (bytes per second).
-pub(crate) fn machine(argument: &str, link: Option<u64>) -> Result<Machine, Failure> {
+pub(crate) fn resolve_machine(argument: &str, link: Option<u64>) -> Result<Machine, Failure> {
     let machine = match Machine::built_in(argument) {
         Some(machine) => machine,
         None if argument == "-" || argument.ends_with(".toml") => {
-            Machine::from_toml(inputs::name(argument), &inputs::document(argument)?)?
+            Machine::from_toml(inputs::input_name(argument), &inputs::read_file_document(argument)?)?
         }
         None => {
             return Err(keys::unknown("there is no machine", argument, Machine::BUILT_IN));
@@ -180,20 +180,20 @@ pub(crate) fn machine(argument: &str, link: Option<u64>) -> Result<Machine, Fail
 }
 
 /// The keys of all schedulers, including enabled saboteurs.
-pub(crate) fn known() -> Vec<String> {
+pub(crate) fn known_schedulers() -> Vec<String> {
     scheduler_keys().into_iter().chain(saboteurs::keys()).collect()
 }
 
 /// The schedulers that one of the globs matches; without a glob, all.
-pub(crate) fn matching(globs: &[String]) -> Result<Vec<String>, Failure> {
+pub(crate) fn matching_schedulers(globs: &[String]) -> Result<Vec<String>, Failure> {
     if globs.is_empty() {
         return Ok(scheduler_keys());
     }
-    keys::matching("there is no scheduler", globs, known())
+    keys::matching("there is no scheduler", globs, known_schedulers())
 }
 
 /// A scheduler by its key.
-pub(super) fn find(key: &str) -> Result<Box<dyn Scheduler>, Failure> {
-    let found = scheduler(key).or_else(|| saboteurs::scheduler(key));
-    found.ok_or_else(|| Failure::usage(format!("there is no scheduler `{key}`")))
+pub(super) fn resolve_scheduler(key: &str) -> Result<Box<dyn Scheduler>, Failure> {
+    let found = find_scheduler(key).or_else(|| saboteurs::scheduler(key));
+    found.ok_or_else(|| Failure::from_usage(format!("there is no scheduler `{key}`")))
 }

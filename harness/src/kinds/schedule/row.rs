@@ -8,7 +8,7 @@ use planlab_results::schedule::{MemoryStep, SCHEDULE_SCHEMA, ScheduleRow, Timeli
 use super::judge::{Judgement, counts};
 use super::{Cell, Question};
 use crate::cells::RowContext;
-use crate::shell::quantity::{nanoseconds, nanoseconds_of};
+use crate::shell::quantity::{as_nanoseconds, nanoseconds_of};
 
 /// The schedules that bounds cover. Rows of older versions may have `classes`.
 const ANY: &str = "any";
@@ -36,7 +36,7 @@ pub(super) fn row(
         maps: problem.net.map_ids().filter(|&map| problem.net.is_retained(map)).count() as u64,
         machine: problem.machine.name.clone(),
         rates_digest: Some(rates_digest(&problem.machine)),
-        times: Some(times(problem).to_owned()),
+        times: Some(time_source(problem).to_owned()),
         copy_out: problem.machine.copy_out,
         copy_in: problem.machine.copy_in,
         capacity: problem.capacity.get(),
@@ -45,7 +45,7 @@ pub(super) fn row(
         scheduler: cell.scheduler.clone(),
         scheduler_version: cell.version(),
         seed: cell.seed,
-        wall_limit_ns: cell.wall.map(nanoseconds),
+        wall_limit_ns: cell.wall.map(as_nanoseconds),
         memory_limit_bytes: cell.memory,
         work_limit: cell.work,
         mechanism: context.mechanism.name().to_owned(),
@@ -70,7 +70,7 @@ pub(super) fn row(
         height_bound: placed.map(|placed| placed.bound.get()),
         height_evidence: placed.map_or(Evidence::Load, |placed| placed.evidence),
         planner: cell.planner.clone(),
-        planner_wall_ns: cell.planner_wall.map(nanoseconds),
+        planner_wall_ns: cell.planner_wall.map(as_nanoseconds),
         planner_status: judgement.planner_status.map_or("", Status::name).to_owned(),
         planner_reason: judgement.planner_reason.clone(),
         disturbed: judgement.disturbed.clone(),
@@ -94,8 +94,8 @@ fn rates_digest(machine: &Machine) -> String {
     Digest::of_bytes(machine.to_toml().as_bytes()).to_string()
 }
 
-fn times(problem: &SchedulingProblem) -> &'static str {
-    if problem.times == problem.machine.times(&problem.net) { "roofline" } else { "given" }
+fn time_source(problem: &SchedulingProblem) -> &'static str {
+    if problem.times == problem.machine.roofline_times(&problem.net) { "roofline" } else { "given" }
 }
 
 fn copied_out(problem: &SchedulingProblem, schedule: &Verified) -> u64 {
@@ -103,22 +103,23 @@ fn copied_out(problem: &SchedulingProblem, schedule: &Verified) -> u64 {
         Task::CopyOut(map) => problem.net.map(map).bytes.get(),
         _ => 0,
     };
-    schedule.schedule().of(Engine::Out).iter().map(bytes).sum()
+    schedule.schedule().events_of(Engine::Out).iter().map(bytes).sum()
 }
 
 fn recompute_ns(schedule: &Verified) -> u64 {
     let is_again = |event: &&Event| matches!(event.task, Task::Recompute(_));
-    let events = schedule.schedule().of(Engine::Compute).iter();
+    let events = schedule.schedule().events_of(Engine::Compute).iter();
     nanoseconds_of(events.filter(is_again).map(|event| event.seconds).sum())
 }
 
 /// The timeline of a schedule, for reports to draw.
-pub(super) fn timeline(problem: &SchedulingProblem, schedule: &Verified) -> Timeline {
+pub(super) fn schedule_timeline(problem: &SchedulingProblem, schedule: &Verified) -> Timeline {
     let mut spans = Vec::new();
     for engine in Engine::ALL {
-        let events = schedule.schedule().of(engine).iter().zip(&schedule.timeline().spans[engine.index()]);
+        let events =
+            schedule.schedule().events_of(engine).iter().zip(&schedule.timeline().spans[engine.index()]);
         spans.extend(events.map(|(event, span)| {
-            let (task, name) = named(problem, event.task);
+            let (task, name) = task_name(problem, event.task);
             let written: u64 =
                 event.writes.iter().map(|&id| schedule.schedule().buffer(id).bytes.get()).sum();
             let bytes = match event.task {
@@ -147,7 +148,7 @@ pub(super) fn timeline(problem: &SchedulingProblem, schedule: &Verified) -> Time
     }
 }
 
-fn named(problem: &SchedulingProblem, task: Task) -> (&'static str, &str) {
+fn task_name(problem: &SchedulingProblem, task: Task) -> (&'static str, &str) {
     let function = |id| problem.net.function(id).name.as_str();
     let map = |id| problem.net.map(id).name.as_str();
     match task {

@@ -10,7 +10,7 @@ use planlab_results::Status;
 use planlab_workloads::Trace;
 use planlab_workloads::formats::write_trace;
 
-use super::disturb::disturb;
+use super::disturb::disturb_times;
 use super::judge::{Judgement, Placed, judge};
 use super::kind::Scheduling;
 use super::messages::CellRequest;
@@ -19,7 +19,7 @@ use crate::cells::{Order, Supervisor};
 use crate::inputs::network::source_file;
 use crate::kinds::placement::{self, Samples, Subject};
 use crate::shell::exit::{Exit, Failure};
-use crate::shell::quantity::nanoseconds;
+use crate::shell::quantity::as_nanoseconds;
 
 /// Starts children and judges their answers.
 pub(crate) struct Runner {
@@ -53,7 +53,7 @@ impl Runner {
         let asked = CellRequest {
             scheduler: cell.scheduler.clone(),
             seed: cell.seed,
-            wall_ns: cell.wall.map(nanoseconds),
+            wall_ns: cell.wall.map(as_nanoseconds),
             work: cell.work,
             target: cell.target,
         };
@@ -65,7 +65,7 @@ impl Runner {
         if let Some(best) = judgement.best.clone() {
             self.place(question, cell, &best, &folder, &mut judgement)?;
             if cell.target.is_none() {
-                judgement.disturbed = disturb(&question.problem, &best);
+                judgement.disturbed = disturb_times(&question.problem, &best);
             }
         }
         if self.cancel().is_cancelled() {
@@ -85,9 +85,9 @@ impl Runner {
         folder: &Path,
         judgement: &mut Judgement,
     ) -> Result<(), Failure> {
-        let instance = best.instance()?;
+        let instance = best.placement_problem()?;
         let file = folder.join("buffers.csv");
-        fs::write(&file, write_trace(&Trace::new(instance.clone(), Labels::numbered(instance.len()))))?;
+        fs::write(&file, write_trace(&Trace::new(instance.clone(), Labels::from_numbers(instance.len()))))?;
         let source = source_file(&format!("{} by {}", question.workload, cell.scheduler), file);
         let subject =
             Subject { source: &source, instance: &instance, digest: instance.digest(), hints: None };
@@ -97,7 +97,7 @@ impl Runner {
             wall: cell.planner_wall,
             memory: cell.memory,
             work: None,
-            target: cell.target.map(|_| question.room().get()),
+            target: cell.target.map(|_| question.room_above_base().get()),
             seed: cell.seed,
             threads: 1,
             hints: None,

@@ -70,7 +70,7 @@ impl Scheduler for Saboteur {
     }
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
-        let honest = SwapAll::scheduled();
+        let honest = SwapAll::with_prefetch();
         match self.key {
             "saboteur/crash" => std::process::abort(),
             "saboteur/hang" => {

@@ -27,14 +27,18 @@ pub(super) struct Chosen {
 
 /// The trace that the options name, or the only one; else one that ran out of memory, if there is one, and of these or of all
 /// that which reserved most.
-pub(super) fn choose(mut imported: Imported, file: &str, options: &ReadOptions) -> Result<Chosen, Failure> {
-    let mut others: Vec<Summary> = imported.parts.iter().map(summary).collect();
+pub(super) fn choose_part(
+    mut imported: Imported,
+    file: &str,
+    options: &ReadOptions,
+) -> Result<Chosen, Failure> {
+    let mut others: Vec<Summary> = imported.parts.iter().map(summarize_part).collect();
     let of_most = |(index, summary): &(usize, &Summary)| {
         (summary.failures > 0, summary.reserved.unwrap_or(summary.load), Reverse(*index))
     };
     let best = others.iter().enumerate().max_by_key(of_most).map(|(index, _)| index);
     let Some(index) = best.filter(|_| options.part.is_none() && others.len() > 1) else {
-        let part = imported.part(file, options)?;
+        let part = imported.chosen_part(file, options)?;
         others.retain(|other| other.name != part.name);
         return Ok(Chosen { part, why: None, others });
     };
@@ -47,7 +51,7 @@ pub(super) fn choose(mut imported: Imported, file: &str, options: &ReadOptions) 
     Ok(Chosen { part: imported.parts.swap_remove(index), why: Some(why), others })
 }
 
-fn summary(part: &Part) -> Summary {
+fn summarize_part(part: &Part) -> Summary {
     let framework = part.framework.as_ref();
     Summary {
         name: part.name.clone(),

@@ -35,19 +35,19 @@ pub(super) struct Explained<'e> {
 
 impl Explained<'_> {
     /// The most bytes that were asked for at once.
-    pub(super) fn requested(&self) -> u64 {
-        let sizes = self.peak.iter().map(|id| self.asked(*id));
+    pub(super) fn requested_peak(&self) -> u64 {
+        let sizes = self.peak.iter().map(|id| self.requested_size(*id));
         sizes.fold(0, u64::saturating_add)
     }
 
     /// Bytes that were asked for, before any rounding.
-    pub(super) fn asked(&self, id: BufferId) -> u64 {
+    pub(super) fn requested_size(&self, id: BufferId) -> u64 {
         let label = &self.trace.labels.buffers[id.index()];
         label.requested.unwrap_or(self.trace.instance.buffer(id).size).get()
     }
 
     /// The buffers of the peak by category, with their number and bytes, largest first.
-    pub(super) fn categories(&self) -> Vec<(Option<&str>, usize, u64)> {
+    pub(super) fn peak_by_category(&self) -> Vec<(Option<&str>, usize, u64)> {
         let mut all: BTreeMap<Option<&str>, (usize, u64)> = BTreeMap::new();
         for &id in &self.peak {
             let category = self.trace.labels.buffers[id.index()].category.as_deref();
@@ -61,7 +61,7 @@ impl Explained<'_> {
     }
 
     /// Bytes that offsets are multiples of, if there is one number for all.
-    pub(super) fn alignment(&self) -> Option<u64> {
+    pub(super) fn common_alignment(&self) -> Option<u64> {
         let mut all = self.trace.instance.buffers().iter().map(|buffer| buffer.align.get());
         let first = all.next()?;
         all.all(|other| other == first).then_some(first).filter(|&bytes| bytes > 1)

@@ -21,12 +21,12 @@ pub(super) struct Failed {
     pub(super) capacity: Option<u64>,
     /// Whether the device had enough left for the request, so that something else set a limit.
     pub(super) is_limited: bool,
-    pub(super) answer: Answer,
+    pub(super) answer: CapacityAnswer,
 }
 
 /// Whether a plan would have had room for all buffers up to the failure and for the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
+pub(super) enum CapacityAnswer {
     /// A plan has this height, which fits.
     Fits { height: u64 },
     /// Every plan needs at least this many bytes, which do not fit.
@@ -36,7 +36,7 @@ pub(super) enum Answer {
 }
 
 /// Bytes that are available where memory first ran out, if that is known.
-pub(super) fn capacity(framework: &Framework) -> Option<u64> {
+pub(super) fn available_capacity(framework: &Framework) -> Option<u64> {
     framework.failures.iter().find_map(|event| {
         let held = waste::reserved_at(&framework.segments, event.step);
         held.checked_add(event.device_free?).filter(|_| !is_limited(event))
@@ -50,71 +50,71 @@ fn is_limited(event: &OutOfMemory) -> bool {
 
 impl Failed {
     /// What the framework says of its first failures.
-    pub(super) fn all(
+    pub(super) fn all_failures(
         trace: &Trace,
         framework: &Framework,
         planning: &Planning<'_>,
     ) -> Result<Vec<Self>, Failure> {
         let judged = framework.failures.iter().take(MOST_JUDGED);
-        judged.map(|event| Self::of(trace, framework, event, planning)).collect()
+        judged.map(|event| Self::from_event(trace, framework, event, planning)).collect()
     }
 
-    fn of(
+    fn from_event(
         trace: &Trace,
         framework: &Framework,
         event: &OutOfMemory,
         planning: &Planning<'_>,
     ) -> Result<Self, Failure> {
-        let (reserved, live) = waste::at(trace, &framework.segments, event.step);
+        let (reserved, live) = waste::bytes_at(trace, &framework.segments, event.step);
         let said = planning.args.capacity;
         let is_limited = said.is_none() && is_limited(event);
         let capacity = said.or_else(|| reserved.checked_add(event.device_free?));
-        let until = until(trace, event);
+        let until = buffers_until(trace, event);
         let answer = match capacity.zip(until) {
-            Some((capacity, instance)) => answer(&instance, capacity, is_limited, planning)?,
-            None => Answer::Unknown,
+            Some((capacity, instance)) => capacity_answer(&instance, capacity, is_limited, planning)?,
+            None => CapacityAnswer::Unknown,
         };
         Ok(Self { event: event.clone(), reserved, live, capacity, is_limited, answer })
     }
 }
 
-fn answer(
+fn capacity_answer(
     instance: &Instance,
     capacity: u64,
     is_limited: bool,
     planning: &Planning<'_>,
-) -> Result<Answer, Failure> {
+) -> Result<CapacityAnswer, Failure> {
     let load = instance.load().bytes.get();
     if load > capacity {
-        return Ok(Answer::TooMuch { needed: load });
+        return Ok(CapacityAnswer::TooMuch { needed: load });
     }
     if is_limited {
-        return Ok(Answer::Unknown);
+        return Ok(CapacityAnswer::Unknown);
     }
     // First as low as it goes, which says most; then any plan that fits.
     for target in [None, Some(capacity)] {
-        let best = planning.best(instance, target)?;
-        if let Some(height) = best.within(capacity) {
-            return Ok(Answer::Fits { height });
+        let best = planning.plan_best(instance, target)?;
+        if let Some(height) = best.height_within(capacity) {
+            return Ok(CapacityAnswer::Fits { height });
         }
-        if let Some(needed) = best.beyond(capacity) {
-            return Ok(Answer::TooMuch { needed });
+        if let Some(needed) = best.bound_beyond(capacity) {
+            return Ok(CapacityAnswer::TooMuch { needed });
         }
     }
-    Ok(Answer::Unknown)
+    Ok(CapacityAnswer::Unknown)
 }
 
 /// The buffers up to a failure and the request as one more: what came later does not count, and how much longer anything
 /// would have lived does not either.
-fn until(trace: &Trace, event: &OutOfMemory) -> Option<Instance> {
+fn buffers_until(trace: &Trace, event: &OutOfMemory) -> Option<Instance> {
     let instance = &trace.instance;
-    let last = ranked(trace, event.step)?;
+    let last = ranked_step(trace, event.step)?;
     let end = last.checked_add(1)?;
     let is_there = |id: &BufferId| instance.buffer(*id).live.start().get() < end;
     let there: Vec<BufferId> = instance.ids().filter(is_there).collect();
     let number = |id: BufferId| there.binary_search(&id).ok().map(BufferId::from_index);
     let mut buffers: Vec<Buffer> =
-        there.iter().map(|id| cut(instance.buffer(*id), end)).collect::<Option<_>>()?;
+        there.iter().map(|id| cut_at(instance.buffer(*id), end)).collect::<Option<_>>()?;
     if event.size > 0 {
         let align = instance.buffers().iter().map(|buffer| buffer.align).max()?;
         let request = Buffer::new(Bytes::new(event.size), LiveRange::new(last, end).ok()?).with_align(align);
@@ -125,7 +125,7 @@ fn until(trace: &Trace, event: &OutOfMemory) -> Option<Instance> {
         .iter()
         .filter_map(|pair| Some(InPlace { input: number(pair.input)?, output: number(pair.output)? }));
     let apart = instance
-        .apart()
+        .keep_apart_pairs()
         .iter()
         .filter_map(|pair| Some(KeepApart { first: number(pair.first)?, second: number(pair.second)? }));
     let builder = Instance::builder().buffers(buffers).arenas(instance.arenas().iter().cloned());
@@ -133,7 +133,7 @@ fn until(trace: &Trace, event: &OutOfMemory) -> Option<Instance> {
 }
 
 /// A buffer as it is up to a step.
-fn cut(buffer: &Buffer, end: u32) -> Option<Buffer> {
+fn cut_at(buffer: &Buffer, end: u32) -> Option<Buffer> {
     let shorter = |range: LiveRange| -> Option<LiveRange> {
         LiveRange::new(range.start().get(), range.end().get().min(end)).ok()
     };
@@ -146,7 +146,7 @@ fn cut(buffer: &Buffer, end: u32) -> Option<Buffer> {
 }
 
 /// The step of the instance at which the same buffers are live as at a step of the file.
-fn ranked(trace: &Trace, step: u64) -> Option<u32> {
+fn ranked_step(trace: &Trace, step: u64) -> Option<u32> {
     if trace.labels.buffers.iter().all(|label| label.original_steps.is_none()) {
         return u32::try_from(step).ok();
     }

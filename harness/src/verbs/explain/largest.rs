@@ -10,9 +10,9 @@ use planlab_workloads::batch::Scaling;
 use planlab_workloads::formats::import::Framework;
 
 use super::planning::Planning;
-use crate::kinds::pool::simulated::{Order, Stream, matching, play};
+use crate::kinds::pool::simulated::{Order, Stream, matching, play_stream};
 use crate::shell::exit::Failure;
-use crate::verbs::fit::{Fit, largest};
+use crate::verbs::fit::{Fit, largest_fitting};
 
 /// The largest batch that is tried.
 const MOST: u64 = 1 << 20;
@@ -35,7 +35,7 @@ pub(super) struct Largest {
 }
 
 /// The search.
-struct Search<'a> {
+struct BatchSearch<'a> {
     scaling: Scaling<'a>,
     recorded: NonZeroU64,
     capacity: u64,
@@ -45,39 +45,39 @@ struct Search<'a> {
 }
 
 impl Largest {
-    pub(super) fn find(
+    pub(super) fn find_batch(
         trace: &Trace,
         framework: &Framework,
         planning: &Planning<'_>,
         (recorded, capacity): (NonZeroU64, u64),
     ) -> Result<Self, Failure> {
-        let scaling = Scaling::of(trace, framework);
-        let kept = scaling.kept();
-        let mut search = Search { scaling, recorded, capacity, planning, planned: None, refuted: None };
+        let scaling = Scaling::from_trace(trace, framework);
+        let kept = scaling.kept_buffers();
+        let mut search = BatchSearch { scaling, recorded, capacity, planning, planned: None, refuted: None };
         let most = search.by_load()?;
         search.by_plans(most)?;
         let is_pool = framework.name == "PyTorch" && !framework.segments.is_empty();
         let pool = if is_pool { Some((POOL, search.by_pool(most)?)) } else { None };
-        let Search { planned, refuted, .. } = search;
+        let BatchSearch { planned, refuted, .. } = search;
         Ok(Self { recorded: recorded.get(), capacity, kept, planned, refuted, pool })
     }
 }
 
-impl Search<'_> {
+impl BatchSearch<'_> {
     /// The load at a batch; `None` if it does not fit 64 bits.
-    fn load(&self, batch: u64) -> Option<u64> {
-        Some(self.scaling.at(self.recorded, batch).ok()?.load().bytes.get())
+    fn load_at(&self, batch: u64) -> Option<u64> {
+        Some(self.scaling.instance_at(self.recorded, batch).ok()?.load().bytes.get())
     }
 
     /// The largest batch whose load fits: no larger one has a plan.
     fn by_load(&mut self) -> Result<u64, Failure> {
-        let fits = |batch| Ok(Some(self.load(batch).is_some_and(|load| load <= self.capacity)));
-        let most = match largest((0..=MOST.ilog2()).map(|bit| 1 << bit), fits)? {
+        let fits = |batch| Ok(Some(self.load_at(batch).is_some_and(|load| load <= self.capacity)));
+        let most = match largest_fitting((0..=MOST.ilog2()).map(|bit| 1 << bit), fits)? {
             Fit::Most(batch) => batch,
             Fit::All(batch) => return Ok(batch),
             Fit::None | Fit::Unknown => 0,
         };
-        self.refuted = Some((most + 1, self.load(most + 1).unwrap_or(u64::MAX)));
+        self.refuted = Some((most + 1, self.load_at(most + 1).unwrap_or(u64::MAX)));
         Ok(most)
     }
 
@@ -89,20 +89,20 @@ impl Search<'_> {
         // A half, three quarters, seven eighths, ...
         let closer = (1..=most.ilog2()).map(|bit| most - (most >> bit)).filter(|&batch| batch > 1);
         let points = std::iter::once(1).chain(closer).filter(|&batch| batch < most).chain([most]);
-        largest(points, |batch| if batch == most { Ok(Some(false)) } else { self.has_plan(batch) })?;
+        largest_fitting(points, |batch| if batch == most { Ok(Some(false)) } else { self.has_plan(batch) })?;
         Ok(())
     }
 
     fn has_plan(&mut self, batch: u64) -> Result<Option<bool>, Failure> {
-        let Ok(instance) = self.scaling.at(self.recorded, batch) else { return Ok(Some(false)) };
-        let best = self.planning.best(&instance, Some(self.capacity))?;
+        let Ok(instance) = self.scaling.instance_at(self.recorded, batch) else { return Ok(Some(false)) };
+        let best = self.planning.plan_best(&instance, Some(self.capacity))?;
         if best.row.status == Status::Interrupted {
             return Ok(None);
         }
-        if let Some(needed) = best.beyond(self.capacity) {
+        if let Some(needed) = best.bound_beyond(self.capacity) {
             self.refuted = self.refuted.filter(|&(known, _)| known < batch).or(Some((batch, needed)));
         }
-        let Some(height) = best.within(self.capacity) else { return Ok(Some(false)) };
+        let Some(height) = best.height_within(self.capacity) else { return Ok(Some(false)) };
         self.planned = self.planned.filter(|&(known, _)| known > batch).or(Some((batch, height)));
         Ok(Some(true))
     }
@@ -111,13 +111,15 @@ impl Search<'_> {
     fn by_pool(&self, most: u64) -> Result<Fit, Failure> {
         let entries = matching(&[POOL.to_owned()])?;
         let serves = |batch: u64| {
-            let Ok(instance) = self.scaling.at(self.recorded, batch) else { return Ok(Some(false)) };
-            let labels = Labels::numbered(instance.len());
+            let Ok(instance) = self.scaling.instance_at(self.recorded, batch) else { return Ok(Some(false)) };
+            let labels = Labels::from_numbers(instance.len());
             let stream = Stream::new(&[(self.planning.name.to_owned(), Trace::new(instance, labels))], None);
             let order = Order { rounds: 1, timed: 0, capacity: Some(self.capacity) };
-            Ok(entries.first().map(|entry| play(entry, &stream, order).performance.status == End::Complete))
+            Ok(entries
+                .first()
+                .map(|entry| play_stream(entry, &stream, order).performance.status == End::Complete))
         };
         let powers = (0..64).map(|bit| 1 << bit).take_while(|&batch| batch < most);
-        largest(powers.chain((most > 0).then_some(most)), serves)
+        largest_fitting(powers.chain((most > 0).then_some(most)), serves)
     }
 }

@@ -20,9 +20,9 @@ use crate::cli::ExplainArgs;
 use crate::inputs::{self, Source};
 use crate::kinds::placement::planners;
 use crate::shell::exit::{Failure, Verdict};
-use crate::shell::output::{Output, note};
-use crate::shell::target::scratch;
-use choice::{Chosen, choose};
+use crate::shell::output::{Output, print_note};
+use crate::shell::target::scratch_folder;
+use choice::{Chosen, choose_part};
 use explained::Explained;
 use failure::Failed;
 use largest::Largest;
@@ -31,31 +31,31 @@ use planning::Planning;
 pub(crate) fn run(args: &ExplainArgs, output: Output) -> Verdict {
     planners::find(&args.planner)?;
     #[cfg(feature = "reports")]
-    let page = page::Asked::open(args)?;
-    let scratch = scratch()?;
-    let source = Source::resolve(&args.file, &args.reading, scratch.path())?;
+    let page = page::PageTarget::open_page(args)?;
+    let scratch = scratch_folder()?;
+    let source = Source::resolve_argument(&args.file, &args.reading, scratch.path())?;
     let mut imported = inputs::open_parts(&source)?;
     let dropped = std::mem::take(&mut imported.dropped);
-    dropped.iter().for_each(|dropped| note(&dropped.to_string()));
-    let Chosen { part, why, others } = choose(imported, &source.name, &source.options()?)?;
-    part.trace.notices.iter().for_each(|notice| note(notice));
+    dropped.iter().for_each(|dropped| print_note(&dropped.to_string()));
+    let Chosen { part, why, others } = choose_part(imported, &source.name, &source.read_options()?)?;
+    part.trace.notices.iter().for_each(|notice| print_note(notice));
     inputs::refuse_several_arenas(&source.name, &part.trace, "`explain`")?;
     let framework = part.framework.unwrap_or_default();
-    let batch = question(args, &framework)?;
+    let batch = batch_and_capacity(args, &framework)?;
     let planning = Planning { args, name: &source.name, scratch: scratch.path() };
-    let best = planning.best(&part.trace.instance, None)?;
-    let failures = Failed::all(&part.trace, &framework, &planning)?;
+    let best = planning.plan_best(&part.trace.instance, None)?;
+    let failures = Failed::all_failures(&part.trace, &framework, &planning)?;
     let largest = match batch {
-        Some(question) => Some(Largest::find(&part.trace, &framework, &planning, question)?),
+        Some(question) => Some(Largest::find_batch(&part.trace, &framework, &planning, question)?),
         None => None,
     };
-    let (peak_step, peak) = waste::peak(&part.trace);
+    let (peak_step, peak) = waste::peak_buffers(&part.trace);
     let explained = Explained {
         file: &source.name,
         part: &part.name,
         why,
         others,
-        waste: Waste::of(&part.trace, &framework),
+        waste: Waste::from_framework(&part.trace, &framework),
         trace: &part.trace,
         framework: &framework,
         dropped: &dropped,
@@ -65,24 +65,27 @@ pub(crate) fn run(args: &ExplainArgs, output: Output) -> Verdict {
         failures,
         largest,
     };
-    let text = shown::text(&explained, args.top);
-    output.put(&object::object(&explained), &text)?;
+    let text = shown::explained_text(&explained, args.top);
+    output.print_either(&object::explained_object(&explained), &text)?;
     #[cfg(feature = "reports")]
-    page.write(&explained, best.plan.clone(), &text)?;
-    Ok(best.exit())
+    page.write_page(&explained, best.plan.clone(), &text)?;
+    Ok(best.exit_code())
 }
 
 /// The batch that was recorded and the memory that a larger one may take.
-fn question(args: &ExplainArgs, framework: &Framework) -> Result<Option<(NonZeroU64, u64)>, Failure> {
-    let capacity = args.capacity.or_else(|| failure::capacity(framework));
+fn batch_and_capacity(
+    args: &ExplainArgs,
+    framework: &Framework,
+) -> Result<Option<(NonZeroU64, u64)>, Failure> {
+    let capacity = args.capacity.or_else(|| failure::available_capacity(framework));
     match (args.batch, capacity) {
         (Some(batch), Some(capacity)) => Ok(Some((batch, capacity))),
-        (Some(_), None) => {
-            Err(Failure::usage("--batch needs --capacity: the file does not say how much memory there is"))
-        }
-        (None, _) if args.capacity.is_some() && framework.failures.is_empty() => {
-            Err(Failure::usage("--capacity has no use here: memory did not run out, and there is no --batch"))
-        }
+        (Some(_), None) => Err(Failure::from_usage(
+            "--batch needs --capacity: the file does not say how much memory there is",
+        )),
+        (None, _) if args.capacity.is_some() && framework.failures.is_empty() => Err(Failure::from_usage(
+            "--capacity has no use here: memory did not run out, and there is no --batch",
+        )),
         (None, _) => Ok(None),
     }
 }

@@ -7,49 +7,49 @@ use serde_json::{Value, json};
 
 use super::choice::Summary;
 use super::explained::Explained;
-use super::failure::{Answer, Failed};
+use super::failure::{CapacityAnswer, Failed};
 use super::largest::Largest;
 use crate::shell::JSON_VERSION;
 use crate::verbs::convert::dropped_object;
 use crate::verbs::fit::Fit;
 use crate::verbs::view;
 
-pub(super) fn object(explained: &Explained<'_>) -> Value {
+pub(super) fn explained_object(explained: &Explained<'_>) -> Value {
     let Explained { trace, framework, best, .. } = *explained;
     let list = |values: Vec<Value>| Value::Array(values);
-    let categories = explained.categories().into_iter();
+    let categories = explained.peak_by_category().into_iter();
     json!({
         "version": JSON_VERSION,
         "file": explained.file,
         "part": explained.part,
         "why": explained.why,
-        "others": list(explained.others.iter().map(other).collect()),
+        "others": list(explained.others.iter().map(part_object).collect()),
         "framework": (!framework.name.is_empty()).then_some(framework.name),
         "buffers": trace.instance.len(),
         "reserved": explained.waste.as_ref().map(|waste| waste.reserved),
         "allocated": framework.allocated_peak,
-        "counts": list(framework.counts.iter().map(count).collect()),
-        "requested": explained.requested(),
+        "counts": list(framework.counts.iter().map(count_object).collect()),
+        "requested": explained.requested_peak(),
         "load": trace.instance.load().bytes,
         "load_without_in_place": trace.instance.load_without_in_place().bytes,
-        "alignment": explained.alignment(),
-        "plan": view::object(best),
-        "difference": difference(explained),
+        "alignment": explained.common_alignment(),
+        "plan": view::record_object(best),
+        "difference": difference_object(explained),
         "peak": {
             "step": explained.peak_step,
-            "buffers": list(explained.peak.iter().map(|id| buffer(explained, *id)).collect()),
+            "buffers": list(explained.peak.iter().map(|id| buffer_object(explained, *id)).collect()),
             "categories": list(categories
                 .map(|(name, count, bytes)| json!({ "category": name, "buffers": count, "bytes": bytes }))
                 .collect()),
         },
-        "failures": list(explained.failures.iter().map(failure).collect()),
+        "failures": list(explained.failures.iter().map(failure_object).collect()),
         "failures_in_all": framework.failures.len(),
-        "batch": explained.largest.as_ref().map(batch),
+        "batch": explained.largest.as_ref().map(batch_object),
         "dropped": list(explained.dropped.iter().map(dropped_object).collect()),
     })
 }
 
-fn other(other: &Summary) -> Value {
+fn part_object(other: &Summary) -> Value {
     json!({
         "part": other.name,
         "buffers": other.buffers,
@@ -59,30 +59,30 @@ fn other(other: &Summary) -> Value {
     })
 }
 
-fn count(count: &Count) -> Value {
+fn count_object(count: &Count) -> Value {
     json!({ "what": count.what, "framework": count.theirs, "trace": count.ours })
 }
 
-fn difference(explained: &Explained<'_>) -> Option<Value> {
+fn difference_object(explained: &Explained<'_>) -> Option<Value> {
     let (waste, height) = (explained.waste.as_ref()?, explained.best.height?);
-    let part = |(cause, bytes): (Cause, i128)| json!({ "cause": cause.key(), "bytes": number(bytes) });
+    let part = |(cause, bytes): (Cause, i128)| json!({ "cause": cause.key(), "bytes": big_number(bytes) });
     Some(json!({
         "step": waste.step,
         "reserved": waste.reserved,
         "live": waste.live,
         "outside": waste.outside,
-        "bytes": number(i128::from(waste.reserved) - i128::from(height)),
-        "parts": waste.parts(height).map(part),
+        "bytes": big_number(i128::from(waste.reserved) - i128::from(height)),
+        "parts": waste.parts_at(height).map(part),
         "needed_elsewhere": waste.needed_elsewhere(height),
     }))
 }
 
 /// JSON has no numbers of 128 bits, and no difference of two of 64 needs them where memory is real.
-fn number(bytes: i128) -> Value {
+fn big_number(bytes: i128) -> Value {
     i64::try_from(bytes).map_or(Value::Null, Value::from)
 }
 
-fn buffer(explained: &Explained<'_>, id: BufferId) -> Value {
+fn buffer_object(explained: &Explained<'_>, id: BufferId) -> Value {
     let label = &explained.trace.labels.buffers[id.index()];
     let buffer = explained.trace.instance.buffer(id);
     let live = (u64::from(buffer.live.start().get()), u64::from(buffer.live.end().get()));
@@ -90,21 +90,21 @@ fn buffer(explained: &Explained<'_>, id: BufferId) -> Value {
     json!({
         "name": label.name,
         "size": buffer.size,
-        "requested": explained.asked(id),
+        "requested": explained.requested_size(id),
         "start": start,
         "end": end,
         "stream": explained.framework.streams.get(id.index()),
         "category": label.category,
         "op": label.op,
-        "stack": explained.framework.stack(id.index()).collect::<Vec<&str>>(),
+        "stack": explained.framework.call_stack(id.index()).collect::<Vec<&str>>(),
     })
 }
 
-fn failure(failed: &Failed) -> Value {
+fn failure_object(failed: &Failed) -> Value {
     let (answer, bytes) = match failed.answer {
-        Answer::Fits { height } => ("fits", Some(height)),
-        Answer::TooMuch { needed } => ("too-much", Some(needed)),
-        Answer::Unknown => ("unknown", None),
+        CapacityAnswer::Fits { height } => ("fits", Some(height)),
+        CapacityAnswer::TooMuch { needed } => ("too-much", Some(needed)),
+        CapacityAnswer::Unknown => ("unknown", None),
     };
     json!({
         "step": failed.event.step,
@@ -121,7 +121,7 @@ fn failure(failed: &Failed) -> Value {
     })
 }
 
-fn batch(largest: &Largest) -> Value {
+fn batch_object(largest: &Largest) -> Value {
     json!({
         "recorded": largest.recorded,
         "capacity": largest.capacity,

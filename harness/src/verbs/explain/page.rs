@@ -5,29 +5,30 @@ use planlab_dsa::Plan;
 use super::explained::Explained;
 use crate::cli::ExplainArgs;
 use crate::shell::exit::{Exit, Failure};
-use crate::shell::output::note;
+use crate::shell::output::print_note;
 use crate::shell::target::Target;
 use crate::verbs::page;
 
 /// A page that may be asked for; its file is tried before the work.
-pub(super) struct Asked(Option<(Target, String)>);
+pub(super) struct PageTarget(Option<(Target, String)>);
 
-impl Asked {
-    pub(super) fn open(args: &ExplainArgs) -> Result<Self, Failure> {
+impl PageTarget {
+    pub(super) fn open_page(args: &ExplainArgs) -> Result<Self, Failure> {
         let Some(path) = &args.output else { return Ok(Self(None)) };
-        page::check(path)?;
-        Ok(Self(Some((Target::file(path, [args.file.as_str()])?, path.display().to_string()))))
+        page::check_name(path)?;
+        Ok(Self(Some((Target::open_file(path, [args.file.as_str()])?, path.display().to_string()))))
     }
 
     /// Writes the page with `answer` at its top, if there is one to write.
-    pub(super) fn write(
+    pub(super) fn write_page(
         self,
         explained: &Explained<'_>,
         plan: Option<Plan>,
         answer: &str,
     ) -> Result<(), Failure> {
         let Some((target, path)) = self.0 else { return Ok(()) };
-        let mut page = page::of(explained.file, explained.trace, explained.framework).with_answer(answer);
+        let mut page =
+            page::framework_page(explained.file, explained.trace, explained.framework).with_answer(answer);
         if let Some(plan) = plan {
             let verified = explained.trace.instance.verify(plan);
             let verified = verified.map_err(|violation| Failure::new(Exit::Invalid, violation))?;
@@ -36,9 +37,9 @@ impl Asked {
                 page = page.with_bound(explained.best.bound);
             }
         }
-        let bytes = page.html()?.into_bytes();
-        target.write(&bytes)?;
-        note(&format!("{path}: {} bytes", bytes.len()));
+        let bytes = page.to_html()?.into_bytes();
+        target.write_all(&bytes)?;
+        print_note(&format!("{path}: {} bytes", bytes.len()));
         Ok(())
     }
 }

@@ -33,10 +33,10 @@ pub(super) struct Best {
 
 impl Planning<'_> {
     /// Plans an instance in a process of its own, as `plan` does it; with a capacity it ends at the first plan that fits.
-    pub(super) fn best(&self, instance: &Instance, capacity: Option<u64>) -> Result<Best, Failure> {
+    pub(super) fn plan_best(&self, instance: &Instance, capacity: Option<u64>) -> Result<Best, Failure> {
         let path = self.scratch.join("explained.csv");
         // Planners see no labels.
-        let trace = Trace::new(instance.clone(), Labels::numbered(instance.len()));
+        let trace = Trace::new(instance.clone(), Labels::from_numbers(instance.len()));
         std::fs::write(&path, write_trace(&trace))?;
         // The copy is a plain trace, whatever the file is; a name like `s.pickle` would say something else.
         let mut source = source_file(&format!("{}.csv", self.name), path);
@@ -49,7 +49,7 @@ impl Planning<'_> {
         let judged = runner.run(&subject, std::slice::from_ref(&cell), None)?.pop();
         let judged = judged.ok_or_else(|| Failure::new(Exit::Incomplete, "the child has no answer"))?;
         let row = record(&cell, &subject, &judged, None, context);
-        let height = height(&row, &judged);
+        let height = counting_height(&row, &judged);
         let plan = judged.plan.filter(|_| height.is_some()).map(VerifiedPlan::into_plan);
         Ok(Best { height, plan, row })
     }
@@ -57,17 +57,17 @@ impl Planning<'_> {
 
 impl Best {
     /// The height, if it is no more than a capacity.
-    pub(super) fn within(&self, capacity: u64) -> Option<u64> {
+    pub(super) fn height_within(&self, capacity: u64) -> Option<u64> {
         self.height.filter(|&height| height <= capacity)
     }
 
     /// What every plan needs, if that is proved to be more than a capacity.
-    pub(super) fn beyond(&self, capacity: u64) -> Option<u64> {
+    pub(super) fn bound_beyond(&self, capacity: u64) -> Option<u64> {
         let is_lie = self.row.status.is_lie();
         Some(self.row.bound).filter(|&bound| bound > capacity && !is_lie)
     }
 
-    pub(super) fn exit(&self) -> Exit {
+    pub(super) fn exit_code(&self) -> Exit {
         match self.row.status {
             Status::Interrupted => Exit::Interrupted,
             status if status.is_lie() => Exit::Invalid,
@@ -78,7 +78,7 @@ impl Best {
 }
 
 /// The height of a plan that counts.
-fn height(row: &Record, judged: &Judgement<'_>) -> Option<u64> {
+fn counting_height(row: &Record, judged: &Judgement<'_>) -> Option<u64> {
     let counts = matches!(row.status, Status::Optimal | Status::Feasible) || view::left_a_plan(row);
     judged.plan.as_ref().filter(|_| counts).map(VerifiedPlan::height).map(Bytes::get)
 }

@@ -6,7 +6,7 @@ use planlab_results::queries::Tables;
 use serde::{Deserialize, Serialize};
 
 use super::shown;
-use crate::process::{limit_address_space, receive, tell};
+use crate::process::{limit_address_space, receive_request, send_reply};
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::Output;
 use crate::shell::text::TableForm;
@@ -44,30 +44,30 @@ pub(super) enum Head {
 
 /// Reads a request from stdin and serves it: one line says whether there is an answer, whose text follows.
 pub(crate) fn serve() -> Verdict {
-    let (request, mut channel) = receive(|request: &Request| request.parent)?;
+    let (request, mut channel) = receive_request(|request: &Request| request.parent)?;
     limit_address_space(request.address_space)?;
-    let answer = match Tables::open(&request.results).and_then(|tables| tables.query(&request.sql)) {
+    let answer = match Tables::open(&request.results).and_then(|tables| tables.query_sql(&request.sql)) {
         Ok(answer) => answer,
         Err(error) => {
             let failure = Failure::from(error);
             let exit = failure.exit;
-            tell(&mut channel, &Head::Refused(failure.into()))?;
+            send_reply(&mut channel, &Head::Refused(failure.into()))?;
             return Ok(exit);
         }
     };
-    tell(&mut channel, &Head::Answer)?;
+    send_reply(&mut channel, &Head::Answer)?;
     // From now on, what is printed goes to the parent.
     rustix::stdio::dup2_stdout(&channel)?;
     let output = Output { json: request.json, tables: request.tables };
-    shown::show(&answer, request.csv, output)?;
+    shown::show_answer(&answer, request.csv, output)?;
     Ok(Exit::Complete)
 }
 
 impl From<Failure> for Refusal {
     fn from(failure: Failure) -> Self {
-        let object = failure.object();
+        let object = failure.as_json();
         Self {
-            reason: failure.message(),
+            reason: failure.full_message(),
             file: object["file"].as_str().map(str::to_owned),
             line: object["line"].as_u64(),
             is_incomplete: failure.exit == Exit::Incomplete,

@@ -15,10 +15,10 @@ use planlab_results::queries::STACK;
 use crate::cli::QueryArgs;
 use crate::inputs::records;
 use crate::process::limits::{Cgroup, Mechanism};
-use crate::process::{Death, command, talk_through};
+use crate::process::{Death, hidden_command, talk_through};
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{self, Output};
-use crate::shell::quantity::memory;
+use crate::shell::quantity::format_memory;
 use crate::shell::signals::cancel_token;
 
 pub(crate) use child::serve;
@@ -33,11 +33,11 @@ const PER_THREAD: u64 = 128 << 20;
 
 pub(crate) fn run(args: &QueryArgs, output: Output) -> Verdict {
     if args.columns {
-        return shown::columns(args.csv, output);
+        return shown::list_columns(args.csv, output);
     }
-    let (results, sql) = args.question();
+    let (results, sql) = args.folder_and_query();
     let missing = records::tell_missing(&results)?;
-    let mechanism = Mechanism::detect();
+    let mechanism = Mechanism::detect_mechanism();
     let group = Cgroup::create(mechanism, Some(args.memory_limit))?;
     let request = Request {
         parent: std::process::id(),
@@ -48,8 +48,14 @@ pub(crate) fn run(args: &QueryArgs, output: Output) -> Verdict {
         tables: output.tables,
         address_space: group.is_none().then(|| address_space(args.memory_limit)),
     };
-    let talk =
-        talk_through(command("run-query")?, &request, FOREVER, &cancel_token(), group.as_ref(), deliver)?;
+    let talk = talk_through(
+        hidden_command("run-query")?,
+        &request,
+        FOREVER,
+        &cancel_token(),
+        group.as_ref(),
+        deliver_answer,
+    )?;
     if talk.killed == Some(Death::Interrupted) {
         return Ok(Exit::Interrupted);
     }
@@ -57,12 +63,12 @@ pub(crate) fn run(args: &QueryArgs, output: Output) -> Verdict {
         Delivery::Refused(refusal) => Err(refusal.into()),
         Delivery::Printed(Err(error)) => Err(error.into()),
         Delivery::Printed(Ok(())) if talk.status.success() => {
-            Ok(records::exit(Exit::Complete, missing.is_empty()))
+            Ok(records::exit_with(Exit::Complete, missing.is_empty()))
         }
         _ => {
             let ran_out = group.as_ref().is_some_and(Cgroup::ran_out_of_memory);
-            let death = if ran_out { Death::OutOfMemory } else { talk.death() };
-            Err(failure(&death, args.memory_limit, &talk.stderr))
+            let death = if ran_out { Death::OutOfMemory } else { talk.death_of_child() };
+            Err(query_failure(&death, args.memory_limit, &talk.stderr))
         }
     }
 }
@@ -85,23 +91,23 @@ enum Delivery {
 }
 
 /// Copies the answer to stdout as it comes.
-fn deliver(stdout: ChildStdout) -> Delivery {
+fn deliver_answer(stdout: ChildStdout) -> Delivery {
     let mut stdout = BufReader::new(stdout);
     let mut head = Vec::new();
     let _ = stdout.by_ref().take(LONGEST_REFUSAL).read_until(b'\n', &mut head);
     match serde_json::from_slice(&head) {
         Ok(Head::Refused(refusal)) => Delivery::Refused(refusal),
-        Ok(Head::Answer) => Delivery::Printed(output::copy(&mut stdout)),
+        Ok(Head::Answer) => Delivery::Printed(output::copy_to_stdout(&mut stdout)),
         Err(_) => Delivery::Nothing,
     }
 }
 
 /// Why there is no answer.
-fn failure(death: &Death, limit: u64, stderr: &str) -> Failure {
+fn query_failure(death: &Death, limit: u64, stderr: &str) -> Failure {
     let reason = match death {
         Death::OutOfMemory => format!(
             "the query needs more than {} of memory: ask for fewer rows, or raise --memory-limit",
-            memory(limit)
+            format_memory(limit)
         ),
         Death::Signal(signal) => format!("the query died by signal {signal}: {stderr}"),
         _ => format!("the query ended without an answer: {stderr}"),

@@ -1,6 +1,6 @@
 //! The form of an answer: a table, comma-separated values or JSON.
 
-use planlab_results::queries::{Answer, COLUMNS, Cell};
+use planlab_results::queries::{COLUMNS, Cell, QueryAnswer};
 use planlab_results::table::Table;
 use serde_json::{Map, Value, json};
 
@@ -10,45 +10,45 @@ use crate::shell::output::Output;
 use crate::shell::text::Text;
 
 /// Lists the columns of the tables.
-pub(super) fn columns(csv: bool, output: Output) -> Verdict {
+pub(super) fn list_columns(csv: bool, output: Output) -> Verdict {
     let names = ["table", "name", "unit", "meaning"].map(str::to_owned).to_vec();
     let row = |texts: [&str; 4]| texts.map(|text| Cell::Text(text.to_owned())).to_vec();
     let rows = COLUMNS.iter().map(|c| row([c.table, c.name, c.unit, c.meaning])).collect();
-    let answer = Answer { columns: names, rows };
+    let answer = QueryAnswer { columns: names, rows };
     if output.json {
-        output.value(&json!({ "version": JSON_VERSION, "columns": objects(&answer) }))?;
+        output.print_value(&json!({ "version": JSON_VERSION, "columns": row_objects(&answer) }))?;
     } else {
-        output.text(text_of(&answer, csv)?)?;
+        output.print_text(text_of(&answer, csv)?)?;
     }
     Ok(Exit::Complete)
 }
 
 /// Prints an answer.
-pub(super) fn show(answer: &Answer, csv: bool, output: Output) -> Result<(), Failure> {
+pub(super) fn show_answer(answer: &QueryAnswer, csv: bool, output: Output) -> Result<(), Failure> {
     if !output.json {
-        return output.text(text_of(answer, csv)?);
+        return output.print_text(text_of(answer, csv)?);
     }
-    let (columns, rows) = (&answer.columns, objects(answer));
-    output.value(&json!({ "version": JSON_VERSION, "columns": columns, "rows": rows }))
+    let (columns, rows) = (&answer.columns, row_objects(answer));
+    output.print_value(&json!({ "version": JSON_VERSION, "columns": columns, "rows": rows }))
 }
 
-fn objects(answer: &Answer) -> Vec<Value> {
-    answer.rows.iter().map(|row| object(&answer.columns, row)).collect()
+fn row_objects(answer: &QueryAnswer) -> Vec<Value> {
+    answer.rows.iter().map(|row| row_object(&answer.columns, row)).collect()
 }
 
-fn text_of(answer: &Answer, csv: bool) -> Result<Text, Failure> {
+fn text_of(answer: &QueryAnswer, csv: bool) -> Result<Text, Failure> {
     if csv {
         return Ok(csv_text(answer)?.into());
     }
     let titles: Vec<&str> = answer.columns.iter().map(String::as_str).collect();
     let mut table = Table::new(&titles);
     for row in &answer.rows {
-        table.row(row.iter().map(|cell| text(cell, &short)));
+        table.push_texts(row.iter().map(|cell| text(cell, &short_number)));
     }
     Ok(table.into())
 }
 
-fn csv_text(answer: &Answer) -> Result<String, Failure> {
+fn csv_text(answer: &QueryAnswer) -> Result<String, Failure> {
     let mut writer = csv::Writer::from_writer(Vec::new());
     writer.write_record(&answer.columns)?;
     for row in &answer.rows {
@@ -58,7 +58,7 @@ fn csv_text(answer: &Answer) -> Result<String, Failure> {
 }
 
 /// A number with at most six decimals.
-fn short(number: &f64) -> String {
+fn short_number(number: &f64) -> String {
     let text = format!("{number:.6}");
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
@@ -74,12 +74,12 @@ fn text(cell: &Cell, real: &dyn Fn(&f64) -> String) -> String {
     }
 }
 
-fn object(columns: &[String], row: &[Cell]) -> Value {
-    Value::Object(columns.iter().cloned().zip(row.iter().map(value)).collect::<Map<_, _>>())
+fn row_object(columns: &[String], row: &[Cell]) -> Value {
+    Value::Object(columns.iter().cloned().zip(row.iter().map(cell_json)).collect::<Map<_, _>>())
 }
 
 /// A cell in JSON, which has no infinite numbers and no integers past 64 bits.
-fn value(cell: &Cell) -> Value {
+fn cell_json(cell: &Cell) -> Value {
     match cell {
         Cell::Null => Value::Null,
         Cell::Bool(value) => json!(value),
@@ -90,6 +90,6 @@ fn value(cell: &Cell) -> Value {
         },
         Cell::Real(number) => json!(number),
         Cell::Text(text) => json!(text),
-        Cell::List(values) => values.iter().map(value).collect(),
+        Cell::List(values) => values.iter().map(cell_json).collect(),
     }
 }

@@ -14,9 +14,9 @@ use planlab_files::TemporaryFolder;
 
 use crate::cli::RunArgs;
 use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::{Output, note};
+use crate::shell::output::{Output, print_note};
 use crate::shell::signals::Relay;
-use crate::shell::target::{Target, scratch, scratch_in_memory};
+use crate::shell::target::{Target, scratch_folder, scratch_in_memory};
 use planner::Planner;
 use program::Aside;
 
@@ -27,39 +27,39 @@ const TRACE: &str = "trace";
 const REPORT: &str = "report";
 
 pub(crate) fn run(args: &RunArgs, output: Output) -> Verdict {
-    let library = library(args.library.as_deref())?;
+    let library = find_library(args.library.as_deref())?;
     let written = args.record_only.as_ref().or(args.report.as_ref());
     if let Some(file) = written {
         let what = if args.record_only.is_some() { "trace" } else { "report" };
         output.refuse_stdout(what, file)?;
     }
     let program = args.command.first().and_then(|program| program.to_str());
-    let target = written.map(|file| Target::open(file, program)).transpose()?;
+    let target = written.map(|file| Target::open_argument(file, program)).transpose()?;
     // A trace may be larger than memory.
-    let scratch = if args.record_only.is_some() { scratch()? } else { scratch_in_memory()? };
-    let planner = if args.record_only.is_some() { None } else { Planner::start(scratch.path()).ok() };
+    let scratch = if args.record_only.is_some() { scratch_folder()? } else { scratch_in_memory()? };
+    let planner = if args.record_only.is_some() { None } else { Planner::start_waiting(scratch.path()).ok() };
     let mut command = Command::new(&args.command[0]);
     command.args(&args.command[1..]);
-    if let Some(value) = preload(&library, &args.command[0])? {
+    if let Some(value) = preload_value(&library, &args.command[0])? {
         command.env("LD_PRELOAD", value);
     }
-    set(&mut command, args, scratch.path(), planner.is_some());
-    let mut child = start(&mut command, &args.command[0])?;
+    set_environment(&mut command, args, scratch.path(), planner.is_some());
+    let mut child = start_program(&mut command, &args.command[0])?;
     let pid = child.id();
     let status = child.wait()?;
     drop(planner);
     if let Some(signal) = status.signal() {
-        note(&format!("signal {signal} ended the program"));
+        print_note(&format!("signal {signal} ended the program"));
     }
-    let exit = exit(status);
+    let exit = exit_from(status);
     match (target, &args.record_only) {
-        (Some(target), Some(_)) => record(target, args, &scratch, exit),
-        (target, _) => report(target, args, (&scratch, pid), exit, output),
+        (Some(target), Some(_)) => record_trace(target, args, &scratch, exit),
+        (target, _) => report_statistics(target, args, (&scratch, pid), exit, output),
     }
 }
 
 /// The named library, or the one beside this program.
-fn library(named: Option<&Path>) -> Result<PathBuf, Failure> {
+fn find_library(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let candidates = match named {
         Some(file) => vec![file.to_owned()],
         None => {
@@ -72,23 +72,23 @@ fn library(named: Option<&Path>) -> Result<PathBuf, Failure> {
     let found = found.ok_or_else(|| {
         let where_ = candidates.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(", ");
         let hint = "`just build` makes it, --library or PLANLAB_LIBRARY names it";
-        Failure::usage(format!("there is no {LIBRARY} ({where_}): {hint}"))
+        Failure::from_usage(format!("there is no {LIBRARY} ({where_}): {hint}"))
     })?;
     Ok(fs::canonicalize(found)?)
 }
 
 /// The new value of `LD_PRELOAD` for a program: the library, before any existing value. `None`: it stays as it is,
 /// because the library cannot work there.
-fn preload(library: &Path, program: &OsStr) -> Result<Option<OsString>, Failure> {
+fn preload_value(library: &Path, program: &OsStr) -> Result<Option<OsString>, Failure> {
     if library.to_string_lossy().contains([':', ' ', '$']) {
         let reason = "LD_PRELOAD takes no path with a space, a colon or a dollar sign";
-        return Err(Failure::usage(format!("{}: {reason}", library.display())));
+        return Err(Failure::from_usage(format!("{}: {reason}", library.display())));
     }
     let before = std::env::var_os("LD_PRELOAD").filter(|before| !before.is_empty());
     let sanitizer = before.as_deref().and_then(program::preloaded_sanitizer);
     let aside = sanitizer.or_else(|| program::why_aside(program));
     if let Some(why) = &aside {
-        note(&format!("{} runs without the library: {why}", program.to_string_lossy()));
+        print_note(&format!("{} runs without the library: {why}", program.to_string_lossy()));
     }
     let way = way_of_glibc();
     match aside {
@@ -119,16 +119,17 @@ fn way_of_glibc() -> Option<String> {
 }
 
 /// Starts the program, which receives this process's signals from then on.
-fn start(command: &mut Command, program: &OsStr) -> Result<Child, Failure> {
-    let relay = Relay::begin();
-    let child =
-        command.spawn().map_err(|error| Failure::usage(format!("{}: {error}", program.to_string_lossy())))?;
-    relay.to(child.id());
+fn start_program(command: &mut Command, program: &OsStr) -> Result<Child, Failure> {
+    let relay = Relay::begin_relay();
+    let child = command
+        .spawn()
+        .map_err(|error| Failure::from_usage(format!("{}: {error}", program.to_string_lossy())))?;
+    relay.relay_to(child.id());
     Ok(child)
 }
 
 /// Passes the arguments to the library, as environment variables.
-fn set(command: &mut Command, args: &RunArgs, scratch: &Path, plans: bool) {
+fn set_environment(command: &mut Command, args: &RunArgs, scratch: &Path, plans: bool) {
     command.env("PLANLAB_MIN_SIZE", args.min_size.to_string()).env("PLANLAB_ROUNDS", args.rounds.to_string());
     for (name, is_on) in [
         ("PLANLAB_MARKS", args.marks),
@@ -151,13 +152,13 @@ fn set(command: &mut Command, args: &RunArgs, scratch: &Path, plans: bool) {
 }
 
 /// The program's exit code; if a signal ended it, the code that a shell returns.
-fn exit(status: ExitStatus) -> Exit {
+fn exit_from(status: ExitStatus) -> Exit {
     let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
     Exit::Program(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
 }
 
 /// Writes the trace of the process that made the most requests.
-fn record(target: Target, args: &RunArgs, scratch: &TemporaryFolder, exit: Exit) -> Verdict {
+fn record_trace(target: Target, args: &RunArgs, scratch: &TemporaryFolder, exit: Exit) -> Verdict {
     let mut traces = Vec::new();
     for entry in fs::read_dir(scratch.path())? {
         let entry = entry?;
@@ -170,18 +171,18 @@ fn record(target: Target, args: &RunArgs, scratch: &TemporaryFolder, exit: Exit)
     let others = traces.len().saturating_sub(1);
     let Some((_, largest)) = traces.pop() else {
         let reason = format!("there is no trace: {}", statistics::none_seen(args.min_size));
-        note(&reason);
+        print_note(&reason);
         return if exit == Exit::Program(0) { Err(Failure::new(Exit::Incomplete, reason)) } else { Ok(exit) };
     };
     if others > 0 {
-        note(&format!("{others} other processes made smaller traces, which are left out"));
+        print_note(&format!("{others} other processes made smaller traces, which are left out"));
     }
-    target.write(&fs::read(largest)?)?;
+    target.write_all(&fs::read(largest)?)?;
     Ok(exit)
 }
 
 /// Prints the statistics of the requests after the program's output: the table on stderr, JSON on stdout.
-fn report(
+fn report_statistics(
     target: Option<Target>,
     args: &RunArgs,
     (scratch, pid): (&TemporaryFolder, u32),
@@ -190,15 +191,15 @@ fn report(
 ) -> Verdict {
     let file = scratch.path().join(REPORT);
     let lines = if file.exists() { fs::read_to_string(file)? } else { String::new() };
-    let total = statistics::Total::of(&lines, pid)?;
-    let object = total.object(&args.command, exit.code(), args.min_size);
+    let total = statistics::Total::from_lines(&lines, pid)?;
+    let object = total.total_object(&args.command, exit.code(), args.min_size);
     if let Some(target) = target {
-        target.write(format!("{object}\n").as_bytes())?;
+        target.write_all(format!("{object}\n").as_bytes())?;
     }
     if output.json {
-        output.value(&object)?;
+        output.print_value(&object)?;
     } else {
-        total.text(args.min_size).lines().for_each(note);
+        total.total_text(args.min_size).lines().for_each(print_note);
     }
     Ok(exit)
 }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use planlab_dsa::letter::{
     BOUND, BUFFERS, HEAD, MAGIC, MOST_BUFFERS, PATIENCE, PLANNED, ROUND, STATE, UNPLANNED, WAITS,
-    WORDS_A_BUFFER, size,
+    WORDS_A_BUFFER, letter_size,
 };
 use planlab_dsa::{Alignment, Budget, Buffer, Bytes, CancelToken, Instance, LiveRange, Offset, execute};
 use planlab_solvers::placement::Portfolio;
@@ -45,7 +45,7 @@ impl Planner {
     /// # Errors
     ///
     /// If the kernel cannot watch the folder, or starts no thread. Processes plan by themselves then.
-    pub(super) fn start(folder: &Path) -> io::Result<Self> {
+    pub(super) fn start_waiting(folder: &Path) -> io::Result<Self> {
         hush_planner();
         let inotify = Arc::new(inotify::init(CreateFlags::CLOEXEC)?);
         let watch = inotify::add_watch(&inotify, folder, WatchFlags::MOVED_TO | WatchFlags::ONLYDIR)?;
@@ -53,7 +53,7 @@ impl Planner {
         let post = Post { folder: open(folder, flags, Mode::empty())?, cancel: CancelToken::default() };
         let (cancel, events) = (post.cancel.clone(), Arc::clone(&inotify));
         let builder = thread::Builder::new().name(THREAD.to_owned()).stack_size(STACK);
-        let thread = Some(builder.spawn(move || post.serve(events))?);
+        let thread = Some(builder.spawn(move || post.serve_rounds(events))?);
         Ok(Self { inotify, watch, cancel, thread })
     }
 }
@@ -88,7 +88,7 @@ struct Post {
 
 impl Post {
     /// Answers rounds until the watch is gone or the token is cancelled.
-    fn serve(&self, inotify: Arc<OwnedFd>) {
+    fn serve_rounds(&self, inotify: Arc<OwnedFd>) {
         let mut space = [MaybeUninit::uninit(); 4096];
         let mut events = Reader::new(inotify, &mut space);
         while let Ok(event) = events.next() {
@@ -116,33 +116,33 @@ impl Post {
     fn answer_if_round(&self, name: &str) {
         if name.starts_with(ROUND) {
             // The process is gone, or plans by itself after a while.
-            let _ = self.answer(name);
+            let _ = self.answer_round(name);
         }
     }
 
     /// Plans a round, and writes the answer into its file. The process has mapped the file, so it needs no name any
     /// more. A file that is no round is left as it is.
-    fn answer(&self, name: &str) -> io::Result<()> {
+    fn answer_round(&self, name: &str) -> io::Result<()> {
         let begin = Instant::now();
         // Neither a link to a file of the user nor a pipe, whose opening or reading might wait for ever.
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(openat(&self.folder, name, flags, Mode::empty())?);
-        let Some(words) = receive(&file)? else { return Ok(()) };
+        let Some(words) = receive_round(&file)? else { return Ok(()) };
         let _ = unlinkat(&self.folder, name, AtFlags::empty());
-        let planned = catch_unwind(AssertUnwindSafe(|| plan(&words, &self.cancel))).ok().flatten();
+        let planned = catch_unwind(AssertUnwindSafe(|| plan_round(&words, &self.cancel))).ok().flatten();
         let is_written = planned.is_some_and(|(bound, offsets)| {
             let took = u64::try_from(begin.elapsed().as_nanos()).unwrap_or(u64::MAX);
             let at = HEAD + WORDS_A_BUFFER * offsets.len();
-            let written = write(&file, at, offsets.iter().map(|offset| offset.get()));
-            written.and_then(|()| write(&file, BOUND, [bound.get(), took])).is_ok()
+            let written = write_words(&file, at, offsets.iter().map(|offset| offset.get()));
+            written.and_then(|()| write_words(&file, BOUND, [bound.get(), took])).is_ok()
         });
         // Without an answer the process would wait in vain, and never ask again.
-        write(&file, STATE, [if is_written { PLANNED } else { UNPLANNED }])
+        write_words(&file, STATE, [if is_written { PLANNED } else { UNPLANNED }])
     }
 }
 
 /// The words of a round; `None` if the file is something else.
-fn receive(file: &File) -> io::Result<Option<Vec<u64>>> {
+fn receive_round(file: &File) -> io::Result<Option<Vec<u64>>> {
     let metadata = file.metadata()?;
     // A file of two names may be the user's.
     if !metadata.is_file() || metadata.nlink() != 1 || metadata.len() < (HEAD * WORD) as u64 {
@@ -150,44 +150,44 @@ fn receive(file: &File) -> io::Result<Option<Vec<u64>>> {
     }
     let mut head = [0; HEAD * WORD];
     file.read_exact_at(&mut head, 0)?;
-    let head = read(&head);
+    let head = read_words(&head);
     let is_round = head[0] == MAGIC && head[STATE] == WAITS;
     let count = usize::try_from(head[BUFFERS]).ok().filter(|&count| is_round && count <= MOST_BUFFERS);
-    let Some(bytes) = count.map(size).filter(|&bytes| metadata.len() == bytes as u64) else {
+    let Some(bytes) = count.map(letter_size).filter(|&bytes| metadata.len() == bytes as u64) else {
         return Ok(None);
     };
     let mut bytes = vec![0; bytes];
     file.read_exact_at(&mut bytes, 0)?;
-    Ok(Some(read(&bytes)))
+    Ok(Some(read_words(&bytes)))
 }
 
-fn read(bytes: &[u8]) -> Vec<u64> {
+fn read_words(bytes: &[u8]) -> Vec<u64> {
     bytes.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect()
 }
 
-fn write(file: &File, word: usize, values: impl IntoIterator<Item = u64>) -> io::Result<()> {
+fn write_words(file: &File, word: usize, values: impl IntoIterator<Item = u64>) -> io::Result<()> {
     let bytes: Vec<u8> = values.into_iter().flat_map(u64::to_ne_bytes).collect();
     file.write_all_at(&bytes, (word * WORD) as u64)
 }
 
 /// A bound and a plan; `None` if the words are no round, or there is no plan within its time.
-fn plan(words: &[u64], cancel: &CancelToken) -> Option<(Bytes, Vec<Offset>)> {
+fn plan_round(words: &[u64], cancel: &CancelToken) -> Option<(Bytes, Vec<Offset>)> {
     let (head, rest) = words.split_at_checked(HEAD)?;
     let count = usize::try_from(head[BUFFERS]).ok()?;
     let words = count.checked_mul(WORDS_A_BUFFER)?;
     if head[0] != MAGIC || rest.len() != words.checked_add(count)? {
         return None;
     }
-    let buffers: Option<Vec<Buffer>> = rest[..words].as_chunks().0.iter().map(buffer).collect();
+    let buffers: Option<Vec<Buffer>> = rest[..words].as_chunks().0.iter().map(round_buffer).collect();
     let instance = Instance::from_buffers(buffers?).ok()?;
     let wall = Some(Duration::from_nanos(head[PATIENCE]).min(LONGEST));
-    let budget = Budget { wall, cancel: cancel.child(), ..Budget::default() };
+    let budget = Budget { wall, cancel: cancel.child_token(), ..Budget::default() };
     let outcome = execute(&Portfolio, &instance, budget, 0);
-    let bound = outcome.claim().value;
+    let bound = outcome.bound_claim().value;
     Some((bound, outcome.best?.as_plan().offsets.clone()))
 }
 
-fn buffer(&[size, begin, end, align]: &[u64; WORDS_A_BUFFER]) -> Option<Buffer> {
+fn round_buffer(&[size, begin, end, align]: &[u64; WORDS_A_BUFFER]) -> Option<Buffer> {
     let live = LiveRange::new(u32::try_from(begin).ok()?, u32::try_from(end).ok()?).ok()?;
     Some(Buffer::new(Bytes::new(size), live).with_align(Alignment::new(align)?))
 }
@@ -226,12 +226,12 @@ mod tests {
     fn planned(file: &File) -> Vec<u64> {
         let until = Instant::now() + Duration::from_secs(60);
         let mut bytes = [0; 16 * WORD];
-        while read(&bytes).get(1) != Some(&PLANNED) {
+        while read_words(&bytes).get(1) != Some(&PLANNED) {
             assert!(Instant::now() < until, "no answer");
             thread::sleep(Duration::from_millis(1));
             file.read_exact_at(&mut bytes, 0).expect("whole");
         }
-        read(&bytes)
+        read_words(&bytes)
     }
 
     /// Drops a planner; fails if it does not end.
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn a_renamed_round_gets_its_plan() {
         let folder = tempfile::tempdir().expect("writable");
-        let planner = Planner::start(folder.path()).expect("the kernel watches folders");
+        let planner = Planner::start_waiting(folder.path()).expect("the kernel watches folders");
         let words = planned(&post(folder.path(), "round-1"));
         assert_eq!(
             (words[4], words[14].abs_diff(words[15])),
@@ -265,7 +265,7 @@ mod tests {
     fn a_planner_ends_whatever_is_called_end() {
         for make in [make_pipe, |path: &Path| store(path, &[])] {
             let folder = tempfile::tempdir().expect("writable");
-            let planner = Planner::start(folder.path()).expect("the kernel watches folders");
+            let planner = Planner::start_waiting(folder.path()).expect("the kernel watches folders");
             make(&folder.path().join("end"));
             end(planner);
         }
@@ -276,11 +276,11 @@ mod tests {
         let folder = tempfile::tempdir().expect("writable");
         let path = folder.path().join("first");
         fs::create_dir(&path).expect("ours");
-        let planner = Planner::start(&path).expect("the kernel watches folders");
+        let planner = Planner::start_waiting(&path).expect("the kernel watches folders");
         fs::rename(&path, folder.path().join("second")).expect("ours");
         fs::create_dir(&path).expect("ours");
         end(planner);
-        let planner = Planner::start(&path).expect("the kernel watches folders");
+        let planner = Planner::start_waiting(&path).expect("the kernel watches folders");
         fs::remove_dir(&path).expect("ours");
         end(planner);
     }
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn a_pipe_for_a_round_delays_nobody() {
         let folder = tempfile::tempdir().expect("writable");
-        let planner = Planner::start(folder.path()).expect("the kernel watches folders");
+        let planner = Planner::start_waiting(folder.path()).expect("the kernel watches folders");
         make_pipe(&folder.path().join("draft-1"));
         fs::rename(folder.path().join("draft-1"), folder.path().join("round-1")).expect("ours");
         planned(&post(folder.path(), "round-2"));
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn files_of_the_user_stay_as_they_are() {
         let folder = tempfile::tempdir().expect("writable");
-        let planner = Planner::start(folder.path()).expect("the kernel watches folders");
+        let planner = Planner::start_waiting(folder.path()).expect("the kernel watches folders");
         let at = |name: &str| folder.path().join(name);
         let mut wrong = round();
         wrong[0] = 0;
@@ -336,12 +336,12 @@ mod tests {
         let with = |at: usize, word: u64| {
             let mut words = round();
             words[at] = word;
-            plan(&words, &cancel)
+            plan_round(&words, &cancel)
         };
         assert!(with(0, MAGIC).is_some());
         for (at, word) in [(0, 0), (3, 3), (3, u64::MAX), (7, 5), (8, 1 << 40), (9, 0), (6, u64::MAX)] {
             assert!(with(at, word).is_none(), "word {at}: {word}");
         }
-        assert!(plan(&[MAGIC], &cancel).is_none());
+        assert!(plan_round(&[MAGIC], &cancel).is_none());
     }
 }

@@ -58,18 +58,18 @@ const MOST_SCRIPTS: usize = 4;
 
 /// Why a command runs without the library, as far as its file shows.
 pub(super) fn why_aside(command: &OsStr) -> Option<Aside> {
-    let mut file = find(command)?;
+    let mut file = find_program(command)?;
     for _ in 0..MOST_SCRIPTS {
-        match interpreter(&file) {
+        match script_interpreter(&file) {
             Some(next) => file = next,
-            None => return Elf::open(&file)?.why_aside(),
+            None => return Elf::open_elf(&file)?.why_aside(),
         }
     }
     None
 }
 
 /// The file that a command names, by `PATH` if it is no path.
-fn find(command: &OsStr) -> Option<PathBuf> {
+fn find_program(command: &OsStr) -> Option<PathBuf> {
     if command.as_bytes().contains(&b'/') {
         return Some(command.into());
     }
@@ -81,7 +81,7 @@ fn find(command: &OsStr) -> Option<PathBuf> {
 }
 
 /// The program that runs a script; `env` names it in its turn.
-fn interpreter(script: &Path) -> Option<PathBuf> {
+fn script_interpreter(script: &Path) -> Option<PathBuf> {
     let mut head = Vec::new();
     File::open(script).ok()?.take(256).read_to_end(&mut head).ok()?;
     let line = head.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
@@ -89,7 +89,7 @@ fn interpreter(script: &Path) -> Option<PathBuf> {
     let first = Path::new(OsStr::from_bytes(words.next()?)).to_owned();
     match words.next() {
         Some(named) if first.ends_with("env") && !named.starts_with(b"-") && !named.contains(&b'=') => {
-            find(OsStr::from_bytes(named))
+            find_program(OsStr::from_bytes(named))
         }
         _ => Some(first),
     }
@@ -114,7 +114,7 @@ const MOST: u64 = 64 << 20;
 
 impl Elf {
     /// `None` if it is no such program, or cannot be read.
-    fn open(path: &Path) -> Option<Self> {
+    fn open_elf(path: &Path) -> Option<Self> {
         let file = File::open(path).ok()?;
         let mut head = [0; 64];
         file.read_exact_at(&mut head, 0).ok()?;
@@ -128,60 +128,66 @@ impl Elf {
         let mut elf = Self { file, segments: Vec::new(), is_foreign };
         if !is_foreign && cfg!(target_endian = "little") {
             let entry = |at: usize| u64::from(u16::from_le_bytes([head[at], head[at + 1]]));
-            let table = elf.bytes(number(&head[32..40]), entry(54) * entry(56))?;
+            let table = elf.read_bytes(little_endian(&head[32..40]), entry(54) * entry(56))?;
             let rows = table.chunks_exact(usize::try_from(entry(54)).ok()?.max(56));
             elf.segments = rows
                 .map(|row| {
-                    [number(&row[..4]), number(&row[8..16]), number(&row[16..24]), number(&row[32..40])]
+                    [
+                        little_endian(&row[..4]),
+                        little_endian(&row[8..16]),
+                        little_endian(&row[16..24]),
+                        little_endian(&row[32..40]),
+                    ]
                 })
                 .collect();
         }
         Some(elf)
     }
 
-    fn bytes(&self, at: u64, count: u64) -> Option<Vec<u8>> {
+    fn read_bytes(&self, at: u64, count: u64) -> Option<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(count.min(MOST)).ok()?];
         self.file.read_exact_at(&mut bytes, at).ok()?;
         Some(bytes)
     }
 
     /// The contents of the first segment of a kind.
-    fn segment(&self, kind: u64) -> Option<Vec<u8>> {
+    fn segment_contents(&self, kind: u64) -> Option<Vec<u8>> {
         let [_, at, _, count] = *self.segments.iter().find(|segment| segment[0] == kind)?;
-        self.bytes(at, count)
+        self.read_bytes(at, count)
     }
 
     fn why_aside(&self) -> Option<Aside> {
         if self.is_foreign {
             return Some(Aside::Foreign);
         }
-        let Some(loader) = self.segment(INTERPRETER) else { return Some(Aside::Static) };
+        let Some(loader) = self.segment_contents(INTERPRETER) else { return Some(Aside::Static) };
         let loader = String::from_utf8_lossy(&loader).trim_end_matches('\0').to_owned();
         let name = loader.rsplit('/').next().unwrap_or_default();
         if !name.starts_with("ld-linux") && !name.starts_with("ld64.so") && !name.starts_with("ld.so") {
             return Some(Aside::OtherLibc(loader));
         }
-        let names = self.names()?;
+        let names = self.symbol_names()?;
         let has = |symbol: &str| names.split(|&byte| byte == 0).any(|name| name == symbol.as_bytes());
         SANITIZERS.iter().find(|(symbol, ..)| has(symbol)).map(|&(_, _, name)| Aside::Sanitizer(name))
     }
 
     /// The names of the symbols and libraries that it loads and provides.
-    fn names(&self) -> Option<Vec<u8>> {
-        let entries = self.segment(DYNAMIC)?;
+    fn symbol_names(&self) -> Option<Vec<u8>> {
+        let entries = self.segment_contents(DYNAMIC)?;
         let value = |wanted: u64| {
-            let mut pairs = entries.chunks_exact(16).map(|pair| (number(&pair[..8]), number(&pair[8..])));
+            let mut pairs =
+                entries.chunks_exact(16).map(|pair| (little_endian(&pair[..8]), little_endian(&pair[8..])));
             pairs.find(|(kind, _)| *kind == wanted).map(|(_, value)| value)
         };
         let (address, count) = (value(NAMES)?, value(NAMES_SIZE)?);
         let holds = |segment: &&[u64; 4]| segment[0] == LOAD && address.wrapping_sub(segment[2]) < segment[3];
         let [_, at, begin, _] = *self.segments.iter().find(holds)?;
-        self.bytes(at + (address - begin), count)
+        self.read_bytes(at + (address - begin), count)
     }
 }
 
 /// A number of at most 8 bytes, the low byte first.
-fn number(bytes: &[u8]) -> u64 {
+fn little_endian(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte))
 }
 
@@ -206,13 +212,13 @@ mod tests {
             path
         };
         let plain = script("plain", "#! /bin/sh -e\ntrue\n");
-        assert_eq!(interpreter(&plain).as_deref(), Some(Path::new("/bin/sh")));
+        assert_eq!(script_interpreter(&plain).as_deref(), Some(Path::new("/bin/sh")));
         let by_env = script("by-env", "#!/usr/bin/env sh\n");
-        assert!(interpreter(&by_env).is_some_and(|file| file.ends_with("sh") && file.is_absolute()));
+        assert!(script_interpreter(&by_env).is_some_and(|file| file.ends_with("sh") && file.is_absolute()));
         let circle = folder.path().join("circle");
         script("circle", &format!("#!{}\n", circle.display()));
         assert_eq!(why_aside(circle.as_os_str()), None);
-        assert_eq!(interpreter(&script("text", "no script")), None);
+        assert_eq!(script_interpreter(&script("text", "no script")), None);
     }
 
     #[test]

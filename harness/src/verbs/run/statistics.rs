@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure};
-use crate::shell::quantity::{percent, seconds};
+use crate::shell::quantity::{format_percent, format_seconds};
 
 /// Reasons why requests were not planned: the library's names, and their meaning.
 const MISSES: [(&str, &str); 7] = [
@@ -49,53 +49,53 @@ struct Device {
 }
 
 impl Device {
-    fn count(&self, name: &str) -> u64 {
+    fn device_count(&self, name: &str) -> u64 {
         self.counts.get(name).or_else(|| self.memory.get(name)).copied().unwrap_or(0)
     }
 
-    fn object(&self) -> Value {
+    fn device_object(&self) -> Value {
         json!({
             "device": self.device,
             "streams": self.streams,
-            "requests": self.count("requests"),
-            "bytes": self.count("bytes"),
-            "planned": self.count("planned"),
-            "planned_bytes": self.count("planned_bytes"),
-            "missed": missed(&self.counts).map(|(name, _, count)| (name.to_owned(), count.into())).collect::<Map<_, _>>(),
-            "rounds": self.count("rounds"),
-            "departures": self.count("departures"),
+            "requests": self.device_count("requests"),
+            "bytes": self.device_count("bytes"),
+            "planned": self.device_count("planned"),
+            "planned_bytes": self.device_count("planned_bytes"),
+            "missed": missed_reasons(&self.counts).map(|(name, _, count)| (name.to_owned(), count.into())).collect::<Map<_, _>>(),
+            "rounds": self.device_count("rounds"),
+            "departures": self.device_count("departures"),
             "plans": self.plans.iter().map(plan_object).collect::<Vec<_>>(),
             "memory": self.memory,
         })
     }
 
-    fn text(&self) -> String {
-        let (requests, planned) = (self.count("requests"), self.count("planned"));
+    fn device_text(&self) -> String {
+        let (requests, planned) = (self.device_count("requests"), self.device_count("planned"));
         let mut text = format!(
             "{}: {}, {}, on {}; planned: {planned} ({})\n",
             self.device,
-            counted(requests, "request"),
-            format::bytes(self.count("bytes")),
-            counted(self.streams, "stream"),
-            percent(share(planned, requests))
+            count_noun(requests, "request"),
+            format::format_bytes(self.device_count("bytes")),
+            count_noun(self.streams, "stream"),
+            format_percent(share_of(planned, requests))
         );
-        for (_, means, count) in missed(&self.counts) {
+        for (_, means, count) in missed_reasons(&self.counts) {
             text += &format!("{}: missed: {count}, {means}\n", self.device);
         }
         text += &format!(
             "{}: {} held at most, {} in use at most; requests to the driver: {}; no room: {}\n",
             self.device,
-            format::bytes(self.count("reserved_peak")),
-            format::bytes(self.count("used_peak")),
-            self.count("device_allocations"),
-            self.count("out_of_memory")
+            format::format_bytes(self.device_count("reserved_peak")),
+            format::format_bytes(self.device_count("used_peak")),
+            self.device_count("device_allocations"),
+            self.device_count("out_of_memory")
         );
         text + &plan_table(&self.plans)
     }
 }
 
 /// Requests that no plan served, by reason.
-fn missed(counts: &BTreeMap<String, u64>) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+fn missed_reasons(counts: &BTreeMap<String, u64>) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
     let all = MISSES.iter().map(|&(name, means)| (name, means, counts.get(name).copied().unwrap_or(0)));
     all.filter(|&(_, _, count)| count > 0)
 }
@@ -145,14 +145,14 @@ impl Total {
     /// # Errors
     ///
     /// If a line is not in the library's format.
-    pub(super) fn of(lines: &str, pid: u32) -> Result<Self, Failure> {
+    pub(super) fn from_lines(lines: &str, pid: u32) -> Result<Self, Failure> {
         let mut total = Self::default();
         for (number, line) in lines.lines().enumerate() {
             let process: Process = serde_json::from_str(line).map_err(|error| {
                 let reason = format!("line {} of the statistics: {error}", number + 1);
                 Failure::new(Exit::Incomplete, reason)
             })?;
-            total.add(process, pid);
+            total.add_process(process, pid);
         }
         let most_rounds_first = |plan: &Plan| std::cmp::Reverse((plan.rounds, plan.requests));
         total.plans.sort_by_key(most_rounds_first);
@@ -160,7 +160,7 @@ impl Total {
         Ok(total)
     }
 
-    fn add(&mut self, process: Process, pid: u32) {
+    fn add_process(&mut self, process: Process, pid: u32) {
         self.processes += 1;
         for (name, count) in process.counts {
             *self.counts.entry(name).or_default() += count;
@@ -172,7 +172,7 @@ impl Total {
         }
     }
 
-    fn count(&self, name: &str) -> u64 {
+    fn total_count(&self, name: &str) -> u64 {
         self.counts.get(name).copied().unwrap_or(0)
     }
 
@@ -184,10 +184,10 @@ impl Total {
         self.plans.iter().map(Plan::faults_saved).sum()
     }
 
-    pub(super) fn object(&self, command: &[OsString], exit_code: u8, min_size: u64) -> Value {
+    pub(super) fn total_object(&self, command: &[OsString], exit_code: u8, min_size: u64) -> Value {
         let command: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
         let missed: Map<_, _> =
-            missed(&self.counts).map(|(name, _, count)| (name.to_owned(), count.into())).collect();
+            missed_reasons(&self.counts).map(|(name, _, count)| (name.to_owned(), count.into())).collect();
         let plans: Vec<Value> = self.plans.iter().map(plan_object).collect();
         json!({
             "version": JSON_VERSION,
@@ -195,55 +195,59 @@ impl Total {
             "exit_code": exit_code,
             "processes": self.processes,
             "min_size": min_size,
-            "requests": self.count("requests"),
-            "bytes": self.count("bytes"),
-            "planned": self.count("planned"),
-            "planned_bytes": self.count("planned_bytes"),
+            "requests": self.total_count("requests"),
+            "bytes": self.total_count("bytes"),
+            "planned": self.total_count("planned"),
+            "planned_bytes": self.total_count("planned_bytes"),
             "missed": missed,
-            "rounds": self.count("rounds"),
-            "departures": self.count("departures"),
-            "foreign_frees": self.count("foreign_frees"),
-            "wrong_frees": self.count("wrong_frees"),
+            "rounds": self.total_count("rounds"),
+            "departures": self.total_count("departures"),
+            "foreign_frees": self.total_count("foreign_frees"),
+            "wrong_frees": self.total_count("wrong_frees"),
             "plans": plans,
-            "devices": self.devices.iter().map(Device::object).collect::<Vec<_>>(),
+            "devices": self.devices.iter().map(Device::device_object).collect::<Vec<_>>(),
             "bytes_saved": self.bytes_saved(),
             "faults_saved": self.faults_saved(),
             "minor_faults": self.minor_faults,
             "peak_rss": self.peak_rss,
-            "allocator_seconds": as_seconds(self.count("nanoseconds")),
+            "allocator_seconds": as_seconds(self.total_count("nanoseconds")),
         })
     }
 
-    pub(super) fn text(&self, min_size: u64) -> String {
-        let (requests, planned) = (self.count("requests"), self.count("planned"));
-        let devices: String = self.devices.iter().map(Device::text).collect();
+    pub(super) fn total_text(&self, min_size: u64) -> String {
+        let (requests, planned) = (self.total_count("requests"), self.total_count("planned"));
+        let devices: String = self.devices.iter().map(Device::device_text).collect();
         if requests == 0 {
             return if devices.is_empty() { none_seen(min_size) + "\n" } else { devices };
         }
         let mut text = format!(
             "requests of at least {}: {requests}, {}, in {}\n",
-            format::bytes(min_size),
-            format::bytes(self.count("bytes")),
-            counted(self.processes as u64, "process")
+            format::format_bytes(min_size),
+            format::format_bytes(self.total_count("bytes")),
+            count_noun(self.processes as u64, "process")
         );
-        let share = percent(share(planned, requests));
-        text += &format!("planned: {planned} ({share}), {}\n", format::bytes(self.count("planned_bytes")));
-        for (_, means, count) in missed(&self.counts) {
+        let share = format_percent(share_of(planned, requests));
+        text += &format!(
+            "planned: {planned} ({share}), {}\n",
+            format::format_bytes(self.total_count("planned_bytes"))
+        );
+        for (_, means, count) in missed_reasons(&self.counts) {
             text += &format!("missed: {count}, {means}\n");
         }
-        let (rounds, departures) = (self.count("rounds"), self.count("departures"));
+        let (rounds, departures) = (self.total_count("rounds"), self.total_count("departures"));
         text += &format!("rounds that followed their plan: {rounds}; that departed from it: {departures}\n");
         if self.plans.is_empty() {
             text +=
                 "no plan: no sequence of large requests came twice in a row, or too few bytes were in use\n";
         }
-        if self.count("wrong_frees") > 0 {
-            text += &format!("frees of planned memory with no live block: {}\n", self.count("wrong_frees"));
+        if self.total_count("wrong_frees") > 0 {
+            text +=
+                &format!("frees of planned memory with no live block: {}\n", self.total_count("wrong_frees"));
         }
         text += &plan_table(&self.plans);
-        let time = seconds(self.count("nanoseconds"));
+        let time = format_seconds(self.total_count("nanoseconds"));
         if !self.plans.is_empty() {
-            let saved = format::bytes(self.bytes_saved());
+            let saved = format::format_bytes(self.bytes_saved());
             text += &format!(
                 "shared by planned requests: {saved}, their sizes less the heights; glibc reuses memory, too\n"
             );
@@ -260,28 +264,28 @@ fn plan_table(plans: &[Plan]) -> String {
     }
     let titles = ["plans", "requests", "planned", "height", "load", "gap", "as planned", "not", "planning"];
     let mut table = Table::new(&titles);
-    let groups = groups(plans);
+    let groups = group_plans(plans);
     for (count, plan) in groups.iter().take(SHOWN) {
-        table.row(vec![
+        table.push_texts(vec![
             count.to_string(),
             plan.requests.to_string(),
             plan.planned.to_string(),
-            format::bytes(plan.height.get()),
-            format::bytes(plan.load.get()),
-            percent(Some(gap(plan.height, plan.bound))),
+            format::format_bytes(plan.height.get()),
+            format::format_bytes(plan.load.get()),
+            format_percent(Some(gap(plan.height, plan.bound))),
             plan.rounds.to_string(),
             plan.departures.to_string(),
-            seconds(plan.planning_ns),
+            format_seconds(plan.planning_ns),
         ]);
     }
     let more: u64 = groups.iter().skip(SHOWN).map(|(count, _)| count).sum();
-    let rest = if more > 0 { format!("and {}\n", counted(more, "other plan")) } else { String::new() };
+    let rest = if more > 0 { format!("and {}\n", count_noun(more, "other plan")) } else { String::new() };
     table.render() + &rest
 }
 
 /// Groups plans with equal figures, as threads with the same work have. Returns the number of each group, and a plan
 /// with their rounds together.
-fn groups(plans: &[Plan]) -> Vec<(u64, Plan)> {
+fn group_plans(plans: &[Plan]) -> Vec<(u64, Plan)> {
     let mut groups: Vec<(u64, Plan)> = Vec::new();
     for plan in plans {
         let figures =
@@ -299,7 +303,7 @@ fn groups(plans: &[Plan]) -> Vec<(u64, Plan)> {
     groups
 }
 
-fn counted(number: u64, what: &str) -> String {
+fn count_noun(number: u64, what: &str) -> String {
     let plural = if what.ends_with('s') { "es" } else { "s" };
     format!("{number} {what}{}", if number == 1 { "" } else { plural })
 }
@@ -309,7 +313,7 @@ pub(super) fn none_seen(min_size: u64) -> String {
     format!(
         "no large request was seen: the program made no request of at least {}, or it is static or set-uid, has an allocator of \
          its own, or ended by a signal or by _exit",
-        format::bytes(min_size)
+        format::format_bytes(min_size)
     )
 }
 
@@ -335,7 +339,7 @@ fn as_seconds(nanoseconds: u64) -> f64 {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a ratio")]
-fn share(part: u64, whole: u64) -> Option<f64> {
+fn share_of(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
 
@@ -354,11 +358,11 @@ mod tests {
             r#"{{"pid":7,"counts":{{}},"plans":[],"devices":[{device}],"minor_faults":1,"peak_rss":2}}"#
         )
         .replace('\n', "");
-        let total = Total::of(&line, 7).expect("as the library writes it");
-        let text = total.text(4096);
+        let total = Total::from_lines(&line, 7).expect("as the library writes it");
+        let text = total.total_text(4096);
         assert!(text.starts_with("cuda:0: 100 requests, 4.88 KiB, on 2 streams"), "{text}");
         assert!(text.contains("cuda:0: missed: 25, before a plan, or between rounds\n"), "{text}");
-        let object = total.object(&[], 0, 4096);
+        let object = total.total_object(&[], 0, 4096);
         let device = &object["devices"][0];
         assert_eq!(
             (device["planned"].as_u64(), device["missed"]["unplanned"].as_u64()),

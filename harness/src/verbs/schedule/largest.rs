@@ -8,18 +8,18 @@ use std::num::NonZeroU64;
 
 use planlab_graph::compute_bound;
 use planlab_results::Status;
-use planlab_results::table::{Table, Value as Shown};
+use planlab_results::table::{CellValue as Shown, Table};
 use serde_json::{Value, json};
 
 use super::question::{cell, question};
 use crate::cli::ScheduleArgs;
 use crate::inputs::network::is_file;
-use crate::kinds::schedule::{Cell, Runner, matching};
+use crate::kinds::schedule::{Cell, Runner, matching_schedulers};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::Output;
 use crate::shell::progress::Progress;
-use crate::shell::quantity::percent;
+use crate::shell::quantity::format_percent;
 use crate::shell::signals::cancel_token;
 use crate::shell::text::Text;
 
@@ -40,7 +40,7 @@ struct Fit {
 
 /// The result of one scheduler.
 #[derive(Clone, Default)]
-struct Found {
+struct LargestBatch {
     fit: Option<Fit>,
     /// The failure at the last batch at which it crashed, hung or gave a false answer. Such a batch counts as one that
     /// does not fit.
@@ -48,7 +48,7 @@ struct Found {
 }
 
 /// The search for one scheduler.
-struct Search<'a> {
+struct ScheduleBatchSearch<'a> {
     args: &'a ScheduleArgs,
     scheduler: &'a str,
     loss: f64,
@@ -57,22 +57,22 @@ struct Search<'a> {
 
 pub(super) fn run(args: &ScheduleArgs, loss: f64, output: Output) -> Verdict {
     if args.net.starts_with("model/") {
-        return Err(Failure::usage(format!("`{}` names one batch; name the net alone", args.net)));
+        return Err(Failure::from_usage(format!("`{}` names one batch; name the net alone", args.net)));
     }
     if is_file(&args.net) && args.measured_batch.is_none() {
-        return Err(Failure::usage(
+        return Err(Failure::from_usage(
             "--loss needs a net that can be made for any batch; a training net has one batch",
         ));
     }
     let runner = Runner::new(cancel_token())?;
-    let keys = matching(&args.schedulers)?;
+    let keys = matching_schedulers(&args.schedulers)?;
     // A misspelt machine or net is refused before anything runs.
     question(args, NonZeroU64::new(1))?;
     let bar = Progress::new(keys.len() as u64, "schedulers");
-    let mut rows: Vec<(String, Found)> = Vec::new();
+    let mut rows: Vec<(String, LargestBatch)> = Vec::new();
     for key in &keys {
         bar.set_message(key.clone());
-        let found = Search { args, scheduler: key, loss, runner: &runner }.largest()?;
+        let found = ScheduleBatchSearch { args, scheduler: key, loss, runner: &runner }.largest_batch()?;
         if runner.cancel().is_cancelled() {
             break;
         }
@@ -81,16 +81,16 @@ pub(super) fn run(args: &ScheduleArgs, loss: f64, output: Output) -> Verdict {
     }
     bar.finish_and_clear();
     let mut table = Table::new(&["scheduler", "largest batch", "images/s", "slower", "remark"]);
-    for (key, Found { fit, failure }) in &rows {
+    for (key, LargestBatch { fit, failure }) in &rows {
         table.push(vec![
             Shown::text(key),
             Shown::or_missing(fit.map(|fit| Shown::count(usize::try_from(fit.batch).unwrap_or(usize::MAX)))),
             Shown::text(fit.map_or_else(String::new, |fit| format!("{:.1}", fit.images_per_second))),
-            Shown::text(fit.map_or_else(String::new, |fit| percent(Some(fit.loss)))),
+            Shown::text(fit.map_or_else(String::new, |fit| format_percent(Some(fit.loss)))),
             Shown::text(failure.as_ref().map_or("", |(_, reason)| reason)),
         ]);
     }
-    let object = |(key, Found { fit, failure }): &(String, Found)| -> Value {
+    let object = |(key, LargestBatch { fit, failure }): &(String, LargestBatch)| -> Value {
         json!({
             "scheduler": key,
             "batch": fit.map(|fit| fit.batch),
@@ -109,9 +109,9 @@ pub(super) fn run(args: &ScheduleArgs, loss: f64, output: Output) -> Verdict {
         "{}: the largest batch found that fits with its offsets, at most {} slower than without a limit of memory; schedulers stop \
          at the first schedule that is fast enough\n\n",
         args.net,
-        percent(Some(loss)),
+        format_percent(Some(loss)),
     );
-    output.put(&value, Text::from(head) + table)?;
+    output.print_either(&value, Text::from(head) + table)?;
     let failures = || rows.iter().filter_map(|(_, found)| found.failure.as_ref());
     Ok(if runner.cancel().is_cancelled() {
         Exit::Interrupted
@@ -124,16 +124,16 @@ pub(super) fn run(args: &ScheduleArgs, loss: f64, output: Output) -> Verdict {
     })
 }
 
-impl Search<'_> {
-    fn largest(&self) -> Result<Found, Failure> {
-        let mut found = Found::default();
+impl ScheduleBatchSearch<'_> {
+    fn largest_batch(&self) -> Result<LargestBatch, Failure> {
+        let mut found = LargestBatch::default();
         let (mut good, mut bad) = (0, 1);
-        while bad <= MOST && self.tries(bad, &mut found)? {
+        while bad <= MOST && self.fits_batch(bad, &mut found)? {
             (good, bad) = (bad, bad * 2);
         }
         let step = (bad - good) / EIGHTHS;
         for eighth in (1..EIGHTHS).rev().filter(|_| step > 1) {
-            if self.tries(good + eighth * step, &mut found)? {
+            if self.fits_batch(good + eighth * step, &mut found)? {
                 (good, bad) = (good + eighth * step, good + (eighth + 1) * step);
                 break;
             }
@@ -141,7 +141,7 @@ impl Search<'_> {
         }
         while bad - good > 1 {
             let middle = u64::midpoint(good, bad);
-            if self.tries(middle, &mut found)? {
+            if self.fits_batch(middle, &mut found)? {
                 good = middle;
             } else {
                 bad = middle;
@@ -151,12 +151,12 @@ impl Search<'_> {
     }
 
     /// Whether the scheduler is fast enough at a batch and fits. Keeps the result, or the failure.
-    fn tries(&self, batch: u64, found: &mut Found) -> Result<bool, Failure> {
+    fn fits_batch(&self, batch: u64, found: &mut LargestBatch) -> Result<bool, Failure> {
         if self.runner.cancel().is_cancelled() {
             return Ok(false);
         }
         let question = question(self.args, NonZeroU64::new(batch))?;
-        if question.hopeless().is_some() {
+        if question.hopeless_reason().is_some() {
             return Ok(false);
         }
         let unlimited = compute_bound(&question.problem).seconds;

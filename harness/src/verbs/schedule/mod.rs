@@ -8,7 +8,7 @@ use std::path::Path;
 
 use planlab_dsa::Bytes;
 use planlab_graph::{FeatureMap, Verified};
-use planlab_results::table::{Table, Value as Shown};
+use planlab_results::table::{CellValue as Shown, Table};
 use planlab_results::{Status, Store};
 use planlab_solvers::schedule::Class;
 use serde_json::{Value, json};
@@ -17,13 +17,13 @@ use crate::bench::book::open_store;
 use crate::cells::Ending;
 use crate::cli::ScheduleArgs;
 use crate::kinds::placement::planners;
-use crate::kinds::schedule::{Judgement, Question, Runner, classes, counts, keep, matching};
+use crate::kinds::schedule::{Judgement, Question, Runner, classes, counts, keep, matching_schedulers};
 use crate::shell::JSON_VERSION;
 use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::{Output, note};
+use crate::shell::output::{Output, print_note};
 use crate::shell::progress::Progress;
-use crate::shell::quantity::percent;
+use crate::shell::quantity::format_percent;
 use crate::shell::signals::cancel_token;
 use crate::shell::target::Target;
 use crate::shell::text::Text;
@@ -41,31 +41,31 @@ pub(crate) fn run(args: &ScheduleArgs, output: Output) -> Verdict {
     if let Some(file) = &args.check {
         return check::run(&question.problem, file, output);
     }
-    if let Some(reason) = question.hopeless() {
-        return Err(Failure::usage(reason));
+    if let Some(reason) = question.hopeless_reason() {
+        return Err(Failure::from_usage(reason));
     }
-    let keys = matching(&args.schedulers)?;
+    let keys = matching_schedulers(&args.schedulers)?;
     let read = [Some(&args.net), args.machine.as_ref(), args.times.as_ref()];
     let read = || read.into_iter().flatten().map(String::as_str);
-    let target = args.output.as_ref().map(|path| Target::open(path, read())).transpose()?;
+    let target = args.output.as_ref().map(|path| Target::open_argument(path, read())).transpose()?;
     let mut study = Study::new(args, &question)?;
     study.run_all(&keys)?;
-    let exit = study.exit();
-    let written = match (target, study.best()) {
-        (Some(target), Some(best)) => target.write(best.schedule().write_jsonl().as_bytes()),
+    let exit = study.exit_code();
+    let written = match (target, study.best_schedule()) {
+        (Some(target), Some(best)) => target.write_all(best.schedule().write_jsonl().as_bytes()),
         (Some(_), None) => Err(Failure::new(Exit::Incomplete, "no schedule fits, so no file is written")),
         (None, _) => Ok(()),
     };
     match args.output.as_deref() {
         // Stdout receives the schedule.
-        Some("-") => note(study.text().plain().trim_end()),
-        _ => output.put(&study.object(), study.text())?,
+        Some("-") => print_note(study.study_text().plain().trim_end()),
+        _ => output.print_either(&study.study_object(), study.study_text())?,
     }
     written.map(|()| exit)
 }
 
-fn store(folder: Option<&Path>) -> Result<Option<Store>, Failure> {
-    folder.map(|folder| open_store(folder, &|text| note(text))).transpose()
+fn open_results(folder: Option<&Path>) -> Result<Option<Store>, Failure> {
+    folder.map(|folder| open_store(folder, &|text| print_note(text))).transpose()
 }
 
 /// The result of one scheduler.
@@ -86,7 +86,7 @@ struct Study<'a> {
 impl<'a> Study<'a> {
     fn new(args: &'a ScheduleArgs, question: &'a Question) -> Result<Self, Failure> {
         let runner = Runner::new(cancel_token())?;
-        Ok(Self { args, question, runner, store: store(args.out.as_deref())?, rows: Vec::new() })
+        Ok(Self { args, question, runner, store: open_results(args.out.as_deref())?, rows: Vec::new() })
     }
 
     fn run_all(&mut self, keys: &[String]) -> Result<(), Failure> {
@@ -120,24 +120,24 @@ impl<'a> Study<'a> {
     }
 
     /// The fastest schedule whose offsets fit.
-    fn best(&self) -> Option<&Verified> {
-        self.fastest().map(|(_, schedule)| schedule)
+    fn best_schedule(&self) -> Option<&Verified> {
+        self.fastest_schedule().map(|(_, schedule)| schedule)
     }
 
     /// The same with its scheduler.
-    fn fastest(&self) -> Option<(&str, &Verified)> {
+    fn fastest_schedule(&self) -> Option<(&str, &Verified)> {
         let fitting = self.rows.iter().filter(|row| row.judgement.fits(&self.question.problem));
         let placed = fitting.filter_map(|row| Some((row.scheduler.as_str(), row.judgement.placed.as_ref()?)));
         let placed = placed.map(|(scheduler, placed)| (scheduler, &placed.schedule));
         placed.min_by(|a, b| a.1.seconds().total_cmp(&b.1.seconds()))
     }
 
-    fn exit(&self) -> Exit {
+    fn exit_code(&self) -> Exit {
         if self.runner.cancel().is_cancelled() {
             Exit::Interrupted
         } else if self.rows.iter().any(|row| row.judgement.ending.status.is_lie()) {
             Exit::Invalid
-        } else if self.best().is_none()
+        } else if self.best_schedule().is_none()
             || self.rows.iter().any(|row| row.judgement.ending.status.is_failure())
         {
             Exit::Incomplete
@@ -147,12 +147,12 @@ impl<'a> Study<'a> {
     }
 
     /// The speed of an iteration in which nothing waits.
-    fn unlimited(&self) -> f64 {
+    fn unlimited_speed(&self) -> f64 {
         let seconds = planlab_graph::compute_bound(&self.question.problem).seconds;
         self.question.problem.images_per_second(seconds)
     }
 
-    fn text(&self) -> Text {
+    fn study_text(&self) -> Text {
         let mut table = Table::new(&[
             "scheduler",
             "images/s",
@@ -165,22 +165,24 @@ impl<'a> Study<'a> {
             "gap",
             "remark",
         ]);
-        let unlimited = self.unlimited();
+        let unlimited = self.unlimited_speed();
         for row in &self.rows {
-            let facts = row.facts(self.question);
+            let facts = row.row_facts(self.question);
             let count = |number: Option<usize>| Shown::or_missing(number.map(Shown::count));
             table.push(vec![
                 Shown::text(&row.scheduler),
                 Shown::text(facts.speed.map_or_else(String::new, |speed| format!("{speed:.1}"))),
                 Shown::text(
-                    facts.speed.map_or_else(String::new, |speed| percent(Some(1.0 - speed / unlimited))),
+                    facts
+                        .speed
+                        .map_or_else(String::new, |speed| format_percent(Some(1.0 - speed / unlimited))),
                 ),
                 count(facts.counts.map(|counts| counts[0])),
                 count(facts.counts.map(|counts| counts[1])),
                 count(facts.counts.map(|counts| counts[2])),
                 Shown::or_missing(facts.live_peak.map(Shown::Bytes)),
                 Shown::or_missing(facts.height.map(Shown::Bytes)),
-                Shown::text(percent(facts.gap)),
+                Shown::text(format_percent(facts.gap)),
                 Shown::text(facts.remark),
             ]);
         }
@@ -198,15 +200,15 @@ impl<'a> Study<'a> {
     }
 
     /// What the fastest schedule that fits does with each map, if requested.
-    fn maps(&self) -> Option<(&str, Vec<(&FeatureMap, Class)>)> {
-        let fastest = self.fastest().filter(|_| self.args.maps)?;
+    fn map_classes(&self) -> Option<(&str, Vec<(&FeatureMap, Class)>)> {
+        let fastest = self.fastest_schedule().filter(|_| self.args.maps)?;
         let net = &self.question.problem.net;
         let classes = classes(net, fastest.1.schedule());
         Some((fastest.0, classes.into_iter().map(|(map, class)| (net.map(map), class)).collect()))
     }
 
     fn map_table(&self) -> Option<Text> {
-        let (scheduler, maps) = self.maps()?;
+        let (scheduler, maps) = self.map_classes()?;
         let mut table = Table::new(&["feature map", "bytes", "class"]);
         for (map, class) in maps {
             table.push(vec![
@@ -218,11 +220,11 @@ impl<'a> Study<'a> {
         Some(Text::from(format!("\n{scheduler}, the fastest that fits\n\n")) + table)
     }
 
-    fn object(&self) -> Value {
+    fn study_object(&self) -> Value {
         let problem = &self.question.problem;
-        let rows = self.rows.iter().map(|row| row.object(self.question));
+        let rows = self.rows.iter().map(|row| row.row_object(self.question));
         let map = |(map, class): (&FeatureMap, Class)| json!({ "name": map.name, "bytes": map.bytes, "class": class_name(class) });
-        let maps = self.maps().map(|(scheduler, maps)| {
+        let maps = self.map_classes().map(|(scheduler, maps)| {
             json!({ "scheduler": scheduler, "maps": maps.into_iter().map(map).collect::<Vec<_>>() })
         });
         let mut value = json!({
@@ -232,7 +234,7 @@ impl<'a> Study<'a> {
             "machine": problem.machine.name,
             "capacity": problem.capacity,
             "base": problem.base(),
-            "images_per_second": self.unlimited(),
+            "images_per_second": self.unlimited_speed(),
             "schedules": rows.collect::<Vec<_>>(),
         });
         if let Some(maps) = maps {
@@ -264,7 +266,7 @@ struct Facts {
 }
 
 impl Row {
-    fn facts(&self, question: &Question) -> Facts {
+    fn row_facts(&self, question: &Question) -> Facts {
         let Judgement { ending: Ending { status, reason, .. }, best, .. } = &self.judgement;
         let Some(best) = best else {
             let remark =
@@ -292,8 +294,8 @@ impl Row {
         }
     }
 
-    fn object(&self, question: &Question) -> Value {
-        let facts = self.facts(question);
+    fn row_object(&self, question: &Question) -> Value {
+        let facts = self.row_facts(question);
         let Judgement { ending: Ending { status, stop, reason, .. }, bound, .. } = &self.judgement;
         json!({
             "scheduler": self.scheduler,

@@ -6,8 +6,8 @@ use std::time::Duration;
 use planlab_graph::Machine;
 
 use crate::cli::{LimitArgs, ScheduleArgs};
-use crate::inputs::network::{is_file, spec};
-use crate::kinds::schedule::{Cell, DEFAULT_MACHINE, Question, machine};
+use crate::inputs::network::{is_file, parse_spec};
+use crate::kinds::schedule::{Cell, DEFAULT_MACHINE, Question, resolve_machine};
 use crate::shell::exit::Failure;
 
 /// Default wall time of a scheduler; below, of the planner.
@@ -17,14 +17,14 @@ const PLANNER_WALL: Duration = Duration::from_secs(10);
 /// The problem of the net in training on the machine, at a batch.
 pub(super) fn question(args: &ScheduleArgs, batch: Option<NonZeroU64>) -> Result<Question, Failure> {
     let named = match (&args.machine, args.link) {
-        (Some(name), link) => Some(machine(name, link)?),
-        (None, Some(link)) => Some(machine(DEFAULT_MACHINE, Some(link))?),
+        (Some(name), link) => Some(resolve_machine(name, link)?),
+        (None, Some(link)) => Some(resolve_machine(DEFAULT_MACHINE, Some(link))?),
         (None, None) => None,
     };
     let question = if is_file(&args.net) {
         if args.shape.is_said() {
             let says = "--mode, --size, --sequence, --allocator-model and --workspace are for nets";
-            return Err(Failure::usage(format!("{}: {says}; a file has its own shape", args.net)));
+            return Err(Failure::from_usage(format!("{}: {says}; a file has its own shape", args.net)));
         }
         Question::of_file(
             &args.net,
@@ -34,19 +34,19 @@ pub(super) fn question(args: &ScheduleArgs, batch: Option<NonZeroU64>) -> Result
         )?
     } else {
         if args.measured_batch.is_some() {
-            return Err(Failure::usage("--measured-batch is for profiles of PipeDream"));
+            return Err(Failure::from_usage("--measured-batch is for profiles of PipeDream"));
         }
         let machine = match named {
             Some(machine) => machine,
             None => default_machine()?,
         };
-        Question::of_net(&spec(&args.net, &args.shape, batch)?, machine)?
+        Question::of_net(&parse_spec(&args.net, &args.shape, batch)?, machine)?
     };
-    question.with(args.capacity, args.times.as_deref())
+    question.with_changes(args.capacity, args.times.as_deref())
 }
 
 fn default_machine() -> Result<Machine, Failure> {
-    machine(DEFAULT_MACHINE, None)
+    resolve_machine(DEFAULT_MACHINE, None)
 }
 
 /// The cell of a scheduler.

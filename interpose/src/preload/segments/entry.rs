@@ -140,7 +140,7 @@ impl Entry {
     #[inline]
     fn size(&self, address: u64) -> &AtomicU64 {
         let segment = self.segment();
-        assert!(segment.contains(address), "an address of another segment");
+        assert!(segment.contains_address(address), "an address of another segment");
         let piece = (address - segment.base) >> self.shift.load(Ordering::Relaxed);
         // SAFETY: there is an entry for each piece of the segment, and the array is never unmapped.
         unsafe { &*self.sizes.load(Ordering::Relaxed).add(usize::try_from(piece).unwrap_or(0)) }

@@ -55,7 +55,7 @@ pub(crate) fn find(address: u64) -> Option<&'static Entry> {
         number if number <= MOST => TABLE.get(number - 1..number)?,
         _ => &TABLE[..count],
     };
-    those.iter().find(|entry| entry.segment().contains(address))
+    those.iter().find(|entry| entry.segment().contains_address(address))
 }
 
 /// The segments that have bytes between two addresses.

@@ -11,7 +11,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use crate::machine::Answer;
+use crate::machine::RequestAnswer;
 use crate::preload::record;
 use crate::preload::segments::entry::Entry;
 use crate::preload::segments::{attributes, pages, table};
@@ -105,16 +105,16 @@ fn serve(
     real: impl Fn() -> *mut c_void,
 ) -> *mut c_void {
     let Inner { machine, process } = inner;
-    match machine.request(size as u64, align as u64, process) {
-        Answer::Planned(at) => hand_out(process, at, size, zeroed),
-        Answer::HandThrough(number) => {
+    match machine.handle_request(size as u64, align as u64, process) {
+        RequestAnswer::Planned(at) => hand_out(process, at, size, zeroed),
+        RequestAnswer::HandThrough(number) => {
             let block = real();
             if !block.is_null() {
-                machine.placed(number, address(block));
+                machine.record_placement(number, address(block));
             }
             block
         }
-        Answer::Foreign => real(),
+        RequestAnswer::Foreign => real(),
     }
 }
 
@@ -236,7 +236,7 @@ fn forget(at: u64) {
     }
     let Some(mut inside) = Inside::enter_known() else { return };
     let Inner { machine, process } = inside.get();
-    machine.freed(at, process);
+    machine.record_free(at, process);
 }
 
 /// Frees a planned block, in a frozen process without a system call.
@@ -257,7 +257,7 @@ fn free_planned(entry: &Entry, at: u64) {
             if is_frozen {
                 machine.free_frozen(at, process);
             } else {
-                machine.free(at, process);
+                machine.free_planned(at, process);
             }
         }
         _ => entry.push_freed(at),
@@ -310,7 +310,7 @@ unsafe fn resize(block: *mut c_void, at: u64, size: usize) -> *mut c_void {
         return moved;
     }
     let Inner { machine, process } = inside.get();
-    let number = machine.moves(at, process);
+    let number = machine.record_resize(at, process);
     // SAFETY: the caller guarantees a live block of the real allocator.
     let moved = unsafe { real::realloc(block, size) };
     // If there was no memory, the block stays; if the new size is 0, it is gone.
@@ -318,7 +318,7 @@ unsafe fn resize(block: *mut c_void, at: u64, size: usize) -> *mut c_void {
     if let Some(number) = number
         && !lies.is_null()
     {
-        machine.placed(number, address(lies));
+        machine.record_placement(number, address(lies));
     }
     moved
 }
@@ -366,7 +366,7 @@ pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
 pub extern "C" fn planlab_step() {
     if let Some(mut inside) = Inside::enter() {
         let Inner { machine, process } = inside.get();
-        machine.mark(process);
+        machine.mark_round(process);
     }
     #[cfg(feature = "cuda")]
     crate::preload::devices::mark();

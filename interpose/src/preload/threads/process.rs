@@ -75,26 +75,26 @@ impl Ground for Process {
         keeping_errno(|| table::release(segment));
     }
 
-    fn rest(&mut self, segment: Segment) {
+    fn discard_pages(&mut self, segment: Segment) {
         if !is_frozen() {
             keeping_errno(|| pages::rest(segment));
         }
     }
 
     #[inline]
-    fn claim(&mut self, segment: Segment) -> bool {
+    fn claim_segment(&mut self, segment: Segment) -> bool {
         self.held(segment).is_some_and(|held| held.entry.claim())
     }
 
     #[inline]
-    fn unclaim(&mut self, segment: Segment) {
+    fn unclaim_segment(&mut self, segment: Segment) {
         if let Some(held) = self.held(segment) {
             held.entry.unclaim();
             idle::watch(segment.len);
         }
     }
 
-    fn pages(&mut self, segment: Segment, bytes: u64) -> Option<Pages> {
+    fn resident_pages(&mut self, segment: Segment, bytes: u64) -> Option<Pages> {
         // Checks have written to all of them.
         if self.settings.checks {
             return None;
@@ -111,13 +111,14 @@ impl Ground for Process {
         Some(Pages::new(pages))
     }
 
-    fn submit(&mut self, round: Round) -> bool {
-        let is_small = self.segments.is_empty() && round.load() < u128::from(table::SMALL);
+    fn submit_round(&mut self, round: Round) -> bool {
+        let is_small = self.segments.is_empty() && round.transient_load() < u128::from(table::SMALL);
         if is_small && !table::reserve_small() {
             return false;
         }
         self.is_reserved = is_small;
-        self.job = keeping_errno(|| Job::start(round, self.settings.planning(key::hand_through_all)));
+        self.job =
+            keeping_errno(|| Job::start_planning(round, self.settings.planning(key::hand_through_all)));
         if self.job.is_none() {
             self.unreserve();
         }
@@ -125,8 +126,8 @@ impl Ground for Process {
     }
 
     #[inline]
-    fn collect(&mut self) -> Option<Result<Solved, Unsolved>> {
-        let result = self.job.as_mut()?.collect()?;
+    fn collect_result(&mut self) -> Option<Result<Solved, Unsolved>> {
+        let result = self.job.as_mut()?.collect_result()?;
         self.job = None;
         if result.is_err() {
             self.unreserve();
@@ -134,7 +135,7 @@ impl Ground for Process {
         Some(result)
     }
 
-    fn drain(&mut self) -> Option<u64> {
+    fn next_foreign_free(&mut self) -> Option<u64> {
         if self.freed == 0 {
             self.freed =
                 self.segments.iter().map(|held| held.entry.take_freed()).find(|&freed| freed != 0)?;
@@ -147,22 +148,22 @@ impl Ground for Process {
         Some(address)
     }
 
-    fn faults(&mut self) -> u64 {
+    fn page_faults(&mut self) -> u64 {
         keeping_errno(|| usage(libc::RUSAGE_THREAD)).map_or(0, |usage| usage.ru_minflt.cast_unsigned())
     }
 
-    fn nanoseconds(&mut self) -> u64 {
+    fn clock_nanoseconds(&mut self) -> u64 {
         let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: it writes only the local that it receives.
         unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
         (now.tv_sec.cast_unsigned()).wrapping_mul(1_000_000_000).wrapping_add(now.tv_nsec.cast_unsigned())
     }
 
-    fn adopted(&mut self, tally: &Arc<PlanTally>) {
+    fn receive_tally(&mut self, tally: &Arc<PlanTally>) {
         plans::add(tally);
     }
 
-    fn settled(&mut self) {
+    fn settle_rounds(&mut self) {
         keeping_errno(real::trim);
     }
 }

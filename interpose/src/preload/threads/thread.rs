@@ -69,7 +69,7 @@ extern "C" fn end(value: *mut c_void) {
     let state = unsafe { &*state };
     let Some(mut inside) = Inside::of(state) else { return };
     let Inner { machine, process } = inside.get();
-    machine.rest();
+    machine.prepare_for_next_thread();
     if RESTING.load(Ordering::Relaxed) >= MOST_WARM {
         machine.give_back(process);
     }

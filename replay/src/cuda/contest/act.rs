@@ -12,7 +12,7 @@ use super::player::{Peaks, Player, Score, Stop, Touch};
 use super::tally::Tally;
 use crate::Kind;
 use crate::cuda::driver::{Driver, DriverError, Graph, Mark, SLOTS};
-use crate::looks::nanoseconds;
+use crate::looks::as_nanoseconds;
 
 /// Runs of at least this many calls are long.
 const LONG_RUN: usize = 4;
@@ -63,7 +63,7 @@ impl<'a> Act<'a> {
             fits_queue: scores.iter().map(|score| launches(strategy, score, touch) <= QUEUE).collect(),
             played: 0,
         };
-        let captured = if act.is_graph { act.capture() } else { Ok(()) };
+        let captured = if act.is_graph { act.capture_graph() } else { Ok(()) };
         match captured {
             Ok(()) => Ok(act),
             Err(stop) => {
@@ -74,7 +74,7 @@ impl<'a> Act<'a> {
     }
 
     /// Ends the turn. If something was not given back, the turn fails, or its failure's reason mentions that, too.
-    pub(super) fn end(mut self, played: Result<(), Broken>) -> Result<(), Broken> {
+    pub(super) fn end_act(mut self, played: Result<(), Broken>) -> Result<(), Broken> {
         match (played, self.give_back()) {
             (played, None) => played,
             (Ok(()), Some(lost)) => Err((End::Failed, lost)),
@@ -87,17 +87,17 @@ impl<'a> Act<'a> {
         // Earlier faults were reported by now.
         drop(self.memory.take_fault());
         // Launched kernels may still use the memory.
-        self.memory.note(self.driver.synchronise());
+        self.memory.note_end(self.driver.synchronise());
         let dropped = self.drop_graph();
-        self.memory.note(dropped);
+        self.memory.note_end(dropped);
         self.memory.give_back();
         let fault = self.memory.take_fault()?;
         Some(format!("not all was given back at the end: {fault}"))
     }
 
-    fn capture(&mut self) -> Result<(), Stop> {
+    fn capture_graph(&mut self) -> Result<(), Stop> {
         self.driver.begin_capture()?;
-        let played = self.players[0].play(&mut self.memory, self.touch);
+        let played = self.players[0].play_propagation(&mut self.memory, self.touch);
         let captured = self.driver.end_capture();
         self.graph = captured.as_ref().ok().copied();
         played?;
@@ -107,8 +107,8 @@ impl<'a> Act<'a> {
 
     /// Enqueues the next propagation.
     #[allow(unsafe_code, reason = "a graph is launched")]
-    fn perform(&mut self) -> Result<(), Stop> {
-        let which = self.next();
+    fn enqueue_propagation(&mut self) -> Result<(), Stop> {
+        let which = self.next_index();
         let touch = match self.touch {
             #[expect(clippy::cast_possible_truncation, reason = "any number that differs will do")]
             Touch::Check(_) => Touch::Check(self.played as u32),
@@ -121,7 +121,7 @@ impl<'a> Act<'a> {
             // memory.
             return Ok(unsafe { self.driver.launch_graph(graph) }?);
         }
-        self.players[which].play(&mut self.memory, touch)?;
+        self.players[which].play_propagation(&mut self.memory, touch)?;
         self.memory.allocator.end_propagation();
         if self.touch == Touch::Nothing && self.memory.is_driver() {
             self.driver.synchronise()?;
@@ -130,27 +130,27 @@ impl<'a> Act<'a> {
     }
 
     /// The index of the next propagation.
-    fn next(&self) -> usize {
+    fn next_index(&self) -> usize {
         #[expect(clippy::cast_possible_truncation, reason = "less than the number of propagations")]
         let next = (self.played % self.scores.len() as u64) as usize;
         next
     }
 
     /// Times some propagations together.
-    pub(super) fn sample(&mut self, propagations: u32) -> Result<Sample, Stop> {
+    pub(super) fn time_sample(&mut self, propagations: u32) -> Result<Sample, Stop> {
         let has_kernels = self.touch != Touch::Nothing;
-        let fits_queue = self.fits_queue[self.next()];
+        let fits_queue = self.fits_queue[self.next_index()];
         // Forget what was held before.
         let _ = self.memory.take_most_held();
         let start = Instant::now();
         if has_kernels {
-            self.driver.record(Mark::Begin)?;
+            self.driver.record_mark(Mark::Begin)?;
         }
         for _ in 0..propagations {
-            self.perform()?;
+            self.enqueue_propagation()?;
         }
         if has_kernels {
-            self.driver.record(Mark::End)?;
+            self.driver.record_mark(Mark::End)?;
         }
         let enqueue = Some(start.elapsed()).filter(|_| has_kernels && fits_queue);
         if has_kernels {
@@ -161,20 +161,20 @@ impl<'a> Act<'a> {
         let planning = self.memory.allocator.planning();
         Ok(Sample {
             propagations,
-            wall_ns: nanoseconds(wall),
+            wall_ns: as_nanoseconds(wall),
             cpu_ns: None,
-            enqueue_ns: enqueue.map(nanoseconds),
-            device_ns: device.map(nanoseconds),
-            reserved: Some(self.reserved()?),
+            enqueue_ns: enqueue.map(as_nanoseconds),
+            device_ns: device.map(as_nanoseconds),
+            reserved: Some(self.reserved_bytes()?),
             reserved_peak: self.memory.take_most_held(),
             plans: planning.map(|planning| planning.plans),
-            planning_ns: planning.map(|planning| nanoseconds(planning.time)),
+            planning_ns: planning.map(|planning| as_nanoseconds(planning.time)),
             planned: planning.map(|planning| planning.planned),
             missed: planning.map(|planning| planning.missed.total()),
         })
     }
 
-    fn reserved(&self) -> Result<u64, DriverError> {
+    fn reserved_bytes(&self) -> Result<u64, DriverError> {
         let own = self.memory.allocator.usage().reserved.get();
         Ok(if self.is_graph { own.max(self.driver.graph_memory()?.reserved) } else { own })
     }
@@ -189,10 +189,10 @@ impl<'a> Act<'a> {
         let players = std::mem::take(&mut self.players);
         self.players = players.into_iter().map(|player| player.with_peaks(free)).collect();
         for _ in 0..CHECKED * self.scores.len() {
-            self.perform()?;
+            self.enqueue_propagation()?;
         }
         self.driver.synchronise()?;
-        let free = self.driver.memory()?.free.get();
+        let free = self.driver.device_memory()?.free.get();
         if let Some(peaks) = &mut self.players[0].peaks {
             peaks.least_free = peaks.least_free.min(free);
             peaks.used = peaks.used.max(self.memory.allocator.usage().used.get());
@@ -202,7 +202,7 @@ impl<'a> Act<'a> {
 
     pub(super) fn peaks(&self) -> Peaks {
         let seen = self.players.iter().filter_map(|player| player.peaks);
-        seen.fold(Peaks::new(u64::MAX), Peaks::and)
+        seen.fold(Peaks::new(u64::MAX), Peaks::combined_with)
     }
 
     /// Times every run of calls of each propagation by itself.
@@ -211,21 +211,21 @@ impl<'a> Act<'a> {
             let sequence = self.scores[which].sequence();
             let player = &mut self.players[which];
             let allocator = self.memory.allocator.as_mut();
-            player.begin(allocator);
+            player.begin_propagation(allocator);
             let longest = |of: Kind| {
                 sequence.runs().filter(|(kind, _)| *kind == of).map(|(_, ids)| ids.len()).max().unwrap_or(0)
             };
             let least = [longest(Kind::Alloc), longest(Kind::Free)].map(|longest| longest.min(LONG_RUN));
             for (kind, ids) in sequence.runs() {
                 let start = Instant::now();
-                player.call(allocator, kind, ids)?;
+                player.play_calls(allocator, kind, ids)?;
                 let time = start.elapsed();
                 if ids.len() >= least[kind as usize] {
                     let picoseconds = time.as_nanos() * 1000 / ids.len() as u128;
                     tally.calls[kind as usize].push(u64::try_from(picoseconds).unwrap_or(u64::MAX));
                     let (runs, all_ns) = &mut tally.timed_runs[kind as usize];
                     *runs += 1;
-                    *all_ns += nanoseconds(time);
+                    *all_ns += as_nanoseconds(time);
                 }
             }
             allocator.end_propagation();
@@ -244,7 +244,7 @@ impl<'a> Act<'a> {
         for (which, score) in (0..count).zip(self.scores) {
             score.add_sums((self.played + count - 1 - which) / count, &mut expected);
         }
-        let found = self.driver.slots().map_err(broken_device)?;
+        let found = self.driver.read_slots().map_err(broken_device)?;
         match expected.iter().zip(&found).position(|(expected, found)| expected != found) {
             None => Ok(()),
             Some(buffer) => {
@@ -273,7 +273,7 @@ impl Drop for Act<'_> {
 
 /// The number of entries that a contender puts into the driver's queue in one propagation.
 fn launches(strategy: &Strategy<'_>, score: &Score, touch: Touch) -> usize {
-    let kernels = score.kernels(touch);
+    let kernels = score.kernel_count(touch);
     match strategy {
         _ if strategy.is_graph() => 1,
         // Its requests and frees enter the stream, too.

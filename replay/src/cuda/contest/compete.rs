@@ -55,7 +55,7 @@ pub enum News<'a> {
 /// # Panics
 ///
 /// If there are no propagations.
-pub fn compete(
+pub fn compete_on_device(
     device: &Device,
     scores: &[Score],
     contenders: &[Contender<'_>],
@@ -74,12 +74,12 @@ pub fn compete(
                 tell(News::Begins(index));
                 let strategy = &contenders[index].strategy;
                 let turn = Turn { driver: device.driver(), scores, strategy, protocol };
-                if let Err(broken) = turn.take(round == 0, tally) {
+                if let Err(broken) = turn.take_turn(round == 0, tally) {
                     (tally.performance.status, tally.performance.reason) = broken;
                 }
                 tell(News::Ended(index, Box::new(tally.performance())));
                 let is_suspect = matches!(tally.performance.status, End::Failed | End::Corrupt);
-                if let Some(error) = is_suspect.then(|| device.ask().err()).flatten() {
+                if let Some(error) = is_suspect.then(|| device.check_alive().err()).flatten() {
                     return tell(News::Broken(&error));
                 }
             }

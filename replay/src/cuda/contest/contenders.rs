@@ -121,7 +121,7 @@ impl Memory {
         build: impl FnOnce(Box<dyn Backing>, &Book) -> Result<Box<dyn OnlineAllocator>, BuildError>,
     ) -> Result<Self, BuildError> {
         let segments = Segments::new(Arc::clone(driver));
-        let book = segments.book();
+        let book = segments.shared_book();
         let (segments, meter) = Metered::new(segments);
         let allocator = build(Box::new(segments), &book)?;
         Ok(Self { allocator, book, is_driver: false, meter: Some(meter) })
@@ -139,15 +139,16 @@ impl Memory {
     }
 
     /// Whether the allocator holds the `size` bytes at an address that it returned and that is not freed. The answer
-    /// stays valid while [`releases`](Self::releases) does not change.
-    pub(super) fn holds(&self, at: Address, size: u64) -> bool {
-        self.is_driver || at.get().checked_add(size).is_some_and(|end| end <= self.book.around(at.get()).1)
+    /// stays valid while [`release_count`](Self::release_count) does not change.
+    pub(super) fn holds_block(&self, at: Address, size: u64) -> bool {
+        self.is_driver
+            || at.get().checked_add(size).is_some_and(|end| end <= self.book.range_around(at.get()).1)
     }
 
     /// A number that changes whenever the allocator gives memory back.
     #[inline]
-    pub(super) fn releases(&self) -> u64 {
-        self.book.releases()
+    pub(super) fn release_count(&self) -> u64 {
+        self.book.release_count()
     }
 
     /// Whether its calls are launches themselves, which must be waited for.
@@ -156,8 +157,8 @@ impl Memory {
     }
 
     /// How often the device had no room for this contender.
-    pub(super) fn refusals(&self) -> u64 {
-        self.book.refusals()
+    pub(super) fn refusal_count(&self) -> u64 {
+        self.book.refusal_count()
     }
 
     /// Any other fault of the device.
@@ -171,8 +172,8 @@ impl Memory {
     }
 
     /// Records the end of a call that returns no result.
-    pub(super) fn note(&self, end: Result<(), DriverError>) {
-        self.book.note(end);
+    pub(super) fn note_end(&self, end: Result<(), DriverError>) {
+        self.book.note_end(end);
     }
 
     /// Gives back all that it holds; a failure to do so is recorded as a fault.
@@ -250,7 +251,7 @@ impl Direct {
         Self { driver, book: Arc::default(), live, usage, meter: Arc::default() }
     }
 
-    fn hold(&mut self, bytes: u64) {
+    fn hold_bytes(&mut self, bytes: u64) {
         self.usage.reserved = Bytes::new(bytes);
         self.usage.used = Bytes::new(bytes);
         self.usage.reserved_peak = self.usage.reserved_peak.max(self.usage.reserved);
@@ -265,13 +266,13 @@ impl OnlineAllocator for Direct {
         let refused = AllocError::OutOfMemory { size, reserved: self.usage.reserved };
         let at = whole_words(size).and_then(|bytes| self.driver.malloc(bytes));
         let at = at.map_err(|error| {
-            self.book.refuse(error);
+            self.book.record_refusal(error);
             refused
         })?;
         self.live.insert(at.get(), size.get());
-        self.meter.took(size);
+        self.meter.add_held(size);
         self.usage.device_allocations += 1;
-        self.hold(self.usage.reserved.get() + size.get());
+        self.hold_bytes(self.usage.reserved.get() + size.get());
         Ok(at)
     }
 
@@ -281,10 +282,10 @@ impl OnlineAllocator for Direct {
         }
         let size = self.live.remove(&address.get()).ok_or(NotLive { address })?;
         self.usage.device_releases += 1;
-        self.meter.gave(Bytes::new(size));
-        self.hold(self.usage.reserved.get() - size);
+        self.meter.subtract_held(Bytes::new(size));
+        self.hold_bytes(self.usage.reserved.get() - size);
         self.driver.free(address).map_err(|error| {
-            self.book.refuse(error);
+            self.book.record_refusal(error);
             NotLive { address }
         })
     }
@@ -298,7 +299,7 @@ impl OnlineAllocator for Direct {
 
 impl Drop for Direct {
     fn drop(&mut self) {
-        self.live.keys().for_each(|&at| self.book.note(self.driver.free(Address::new(at))));
+        self.live.keys().for_each(|&at| self.book.note_end(self.driver.free(Address::new(at))));
     }
 }
 
@@ -319,9 +320,9 @@ impl StreamOrdered {
     }
 
     /// The pool's figures. If the driver cannot report them, the book records a fault, so nobody uses the zeros.
-    fn figures(&self) -> PoolMemory {
-        self.driver.pool().unwrap_or_else(|error| {
-            self.book.refuse(error);
+    fn pool_figures(&self) -> PoolMemory {
+        self.driver.pool_memory().unwrap_or_else(|error| {
+            self.book.record_refusal(error);
             PoolMemory::default()
         })
     }
@@ -333,8 +334,8 @@ impl OnlineAllocator for StreamOrdered {
             return Ok(Address::NULL);
         }
         whole_words(size).and_then(|bytes| self.driver.malloc_async(bytes)).map_err(|error| {
-            self.book.refuse(error);
-            AllocError::OutOfMemory { size, reserved: Bytes::new(self.figures().reserved) }
+            self.book.record_refusal(error);
+            AllocError::OutOfMemory { size, reserved: Bytes::new(self.pool_figures().reserved) }
         })
     }
 
@@ -343,7 +344,7 @@ impl OnlineAllocator for StreamOrdered {
             return Ok(());
         }
         self.driver.free_async(address).map_err(|error| {
-            self.book.refuse(error);
+            self.book.record_refusal(error);
             NotLive { address }
         })
     }
@@ -353,7 +354,7 @@ impl OnlineAllocator for StreamOrdered {
     }
 
     fn usage(&self) -> Usage {
-        let figures = self.figures();
+        let figures = self.pool_figures();
         Usage {
             reserved: Bytes::new(figures.reserved),
             reserved_peak: Bytes::new(figures.reserved_peak),
@@ -365,8 +366,8 @@ impl OnlineAllocator for StreamOrdered {
 
 impl Drop for StreamOrdered {
     fn drop(&mut self) {
-        self.book.note(self.driver.keep_in_pool(Bytes::ZERO));
-        self.book.note(self.driver.reset_pool());
+        self.book.note_end(self.driver.keep_in_pool(Bytes::ZERO));
+        self.book.note_end(self.driver.reset_pool());
     }
 }
 
@@ -404,14 +405,14 @@ mod tests {
             assert_eq!(memory.allocator.free(first), Err(NotLive { address: first }));
             assert_eq!(alloc(&mut memory, 0), Ok(Address::NULL));
             assert_eq!(memory.allocator.free(Address::NULL), Ok(()));
-            assert!(memory.holds(second, 1000), "the driver gave it");
+            assert!(memory.holds_block(second, 1000), "the driver gave it");
             assert!(matches!(alloc(&mut memory, u64::MAX), Err(AllocError::OutOfMemory { .. })));
             assert!(matches!(alloc(&mut memory, 80 * MIB), Err(AllocError::OutOfMemory { .. })));
-            assert_eq!(memory.refusals(), 2);
+            assert_eq!(memory.refusal_count(), 2);
             if memory.allocator.free(second).is_ok() {
                 drop(memory);
             }
-            assert_eq!(driver.memory().expect("no fault").free, Bytes::new(64 * MIB));
+            assert_eq!(driver.device_memory().expect("no fault").free, Bytes::new(64 * MIB));
         }
     }
 
@@ -424,7 +425,7 @@ mod tests {
         }
         assert_eq!(memory.allocator.usage().reserved_peak, Bytes::new(15 * MIB));
         drop(memory);
-        assert_eq!(driver.memory().expect("no fault").free, Bytes::new(64 * MIB));
+        assert_eq!(driver.device_memory().expect("no fault").free, Bytes::new(64 * MIB));
     }
 
     #[test]
@@ -440,6 +441,6 @@ mod tests {
         let says = memory.take_fault().map(|fault| fault.to_string()).unwrap_or_default();
         assert!(says.starts_with("free: ") && says.contains("the first of 2 calls"), "{says}");
         assert_eq!(memory.fault(), None, "it was told");
-        assert_eq!(driver.memory().expect("no fault").free, Bytes::new(64 * MIB));
+        assert_eq!(driver.device_memory().expect("no fault").free, Bytes::new(64 * MIB));
     }
 }

@@ -12,7 +12,7 @@ mod tally;
 mod tests;
 mod turn;
 
-pub use compete::{News, compete};
+pub use compete::{News, compete_on_device};
 pub use contenders::{Builder, Contender, Idle, Strategy};
 pub use player::Score;
 pub use protocol::Protocol;

@@ -48,7 +48,7 @@ impl Score {
     }
 
     /// The number of kernels in a propagation.
-    pub(super) fn kernels(&self, touch: Touch) -> usize {
+    pub(super) fn kernel_count(&self, touch: Touch) -> usize {
         let touched = self.sequence.sizes().iter().filter(|&&size| size > 0).count();
         let busy = self.operations.iter().flatten().filter(|&&nanoseconds| nanoseconds > 0).count();
         match touch {
@@ -63,7 +63,7 @@ impl Score {
         for (_, ids) in self.sequence.runs().filter(|(kind, _)| *kind == Kind::Free) {
             for &id in ids {
                 let words = self.sequence.sizes()[id as usize].div_ceil(WORD);
-                let sum = pattern::sum(pattern::seed(id, 0), words).wrapping_mul(propagations);
+                let sum = pattern::pattern_sum(pattern::block_seed(id, 0), words).wrapping_mul(propagations);
                 let slot = &mut slots[id as usize % SLOTS];
                 *slot = slot.wrapping_add(sum);
             }
@@ -121,7 +121,7 @@ impl Peaks {
     }
 
     /// The peaks of two players together.
-    pub(super) fn and(self, other: Self) -> Self {
+    pub(super) fn combined_with(self, other: Self) -> Self {
         Self {
             used: self.used.max(other.used),
             least_free: self.least_free.min(other.least_free),
@@ -133,7 +133,7 @@ impl Peaks {
 
     /// Whether to ask the device: only if the reserved bytes have changed. After many questions, they must also be at
     /// most a granule below their peak.
-    fn ask(&mut self, reserved: u64) -> bool {
+    fn should_ask(&mut self, reserved: u64) -> bool {
         self.reserved = self.reserved.max(reserved);
         let is_near = reserved.saturating_add(GRANULE) > self.reserved;
         let asks = self.asked_at != Some(reserved) && (self.questions < QUESTIONS || is_near);
@@ -180,25 +180,28 @@ impl<'a> Player<'a> {
     }
 
     /// Plays one propagation without waiting. If it stops early, live buffers are freed.
-    pub(super) fn play(&mut self, memory: &mut Memory, touch: Touch) -> Result<(), Stop> {
+    pub(super) fn play_propagation(&mut self, memory: &mut Memory, touch: Touch) -> Result<(), Stop> {
         let score = self.score;
-        self.begin(memory.allocator.as_mut());
+        self.begin_propagation(memory.allocator.as_mut());
         let end = if touch == Touch::Nothing && self.peaks.is_none() {
-            score.sequence.runs().try_for_each(|(kind, ids)| self.call(memory.allocator.as_mut(), kind, ids))
+            score
+                .sequence
+                .runs()
+                .try_for_each(|(kind, ids)| self.play_calls(memory.allocator.as_mut(), kind, ids))
         } else {
             score.sequence.runs().try_for_each(|(kind, ids)| match kind {
-                Kind::Alloc => ids.iter().try_for_each(|&id| self.alloc(memory, id, touch)),
-                Kind::Free => ids.iter().try_for_each(|&id| self.free(memory, id, touch)),
+                Kind::Alloc => ids.iter().try_for_each(|&id| self.alloc_buffer(memory, id, touch)),
+                Kind::Free => ids.iter().try_for_each(|&id| self.free_buffer(memory, id, touch)),
             })
         };
         if end.is_err() {
-            self.abandon(memory);
+            self.free_live_buffers(memory);
         }
         end
     }
 
     /// Announces the propagation's begin to the allocator.
-    pub(super) fn begin<A: OnlineAllocator + ?Sized>(&mut self, allocator: &mut A) {
+    pub(super) fn begin_propagation<A: OnlineAllocator + ?Sized>(&mut self, allocator: &mut A) {
         allocator.begin_propagation(self.score.sequence.kind());
         self.operations = self.score.sequence.operations().filter(|_| allocator.wants_operations());
         self.entered = None;
@@ -206,7 +209,7 @@ impl<'a> Player<'a> {
 
     /// Plays one run of calls without any work.
     #[inline]
-    pub(super) fn call<A>(&mut self, allocator: &mut A, kind: Kind, ids: &[u32]) -> Result<(), Stop>
+    pub(super) fn play_calls<A>(&mut self, allocator: &mut A, kind: Kind, ids: &[u32]) -> Result<(), Stop>
     where
         A: OnlineAllocator + ?Sized,
     {
@@ -216,7 +219,7 @@ impl<'a> Player<'a> {
                 if let Some(operations) = self.operations {
                     let operation = operations[buffer as usize];
                     if self.entered.replace(operation) != Some(operation) {
-                        allocator.enter(operation);
+                        allocator.enter_operation(operation);
                     }
                 }
                 let served = allocator.alloc(Bytes::new(sizes[buffer as usize]), Stream::default());
@@ -230,40 +233,40 @@ impl<'a> Player<'a> {
         }
     }
 
-    fn alloc(&mut self, memory: &mut Memory, buffer: u32, touch: Touch) -> Result<(), Stop> {
-        self.call(memory.allocator.as_mut(), Kind::Alloc, &[buffer])?;
-        self.look(memory)?;
+    fn alloc_buffer(&mut self, memory: &mut Memory, buffer: u32, touch: Touch) -> Result<(), Stop> {
+        self.play_calls(memory.allocator.as_mut(), Kind::Alloc, &[buffer])?;
+        self.check_fault(memory)?;
         let round = match touch {
             Touch::Nothing => return Ok(()),
             Touch::Check(round) => round,
             Touch::Sum | Touch::Operations => 0,
         };
-        let seed = pattern::seed(buffer, round);
-        self.launch(memory, buffer, |at, words| Kernel::Fill { at, words, seed })?;
+        let seed = pattern::block_seed(buffer, round);
+        self.launch_kernel(memory, buffer, |at, words| Kernel::Fill { at, words, seed })?;
         match self.score.operations.as_ref().filter(|_| touch == Touch::Operations) {
-            Some(times) if times[buffer as usize] > 0 => self.spin(times[buffer as usize]),
+            Some(times) if times[buffer as usize] > 0 => self.spin_for(times[buffer as usize]),
             _ => Ok(()),
         }
     }
 
-    fn free(&mut self, memory: &mut Memory, buffer: u32, touch: Touch) -> Result<(), Stop> {
+    fn free_buffer(&mut self, memory: &mut Memory, buffer: u32, touch: Touch) -> Result<(), Stop> {
         #[expect(clippy::cast_possible_truncation, reason = "less than the number of counters")]
         let slot = (buffer as usize % SLOTS) as u32;
         match touch {
             Touch::Nothing => {}
             Touch::Sum | Touch::Operations => {
-                self.launch(memory, buffer, |at, words| Kernel::Sum { at, words, slot })?;
+                self.launch_kernel(memory, buffer, |at, words| Kernel::Sum { at, words, slot })?;
             }
             Touch::Check(round) => {
-                let seed = pattern::seed(buffer, round);
-                self.launch(memory, buffer, |at, words| Kernel::Verify { at, words, seed, slot })?;
+                let seed = pattern::block_seed(buffer, round);
+                self.launch_kernel(memory, buffer, |at, words| Kernel::Verify { at, words, seed, slot })?;
             }
         }
-        self.call(memory.allocator.as_mut(), Kind::Free, &[buffer])
+        self.play_calls(memory.allocator.as_mut(), Kind::Free, &[buffer])
     }
 
     /// Launches a kernel on all words of a live buffer.
-    fn launch(
+    fn launch_kernel(
         &mut self,
         memory: &Memory,
         buffer: u32,
@@ -273,19 +276,19 @@ impl<'a> Player<'a> {
         if words == 0 {
             return Ok(());
         }
-        let at = self.admit(memory, buffer, words * WORD)?;
+        let at = self.admit_address(memory, buffer, words * WORD)?;
         // SAFETY: the words are memory that the contender holds of this driver. It gives memory back by calls that
         // wait for running work, or that take effect after earlier launches.
-        Ok(unsafe { self.driver.launch(kernel(at, words)) }?)
+        Ok(unsafe { self.driver.launch_kernel(kernel(at, words)) }?)
     }
 
     /// The address of a buffer, if it is memory. The answer for an address stays valid while no memory is released.
     #[inline]
-    fn admit(&mut self, memory: &Memory, buffer: u32, size: u64) -> Result<Address, Stop> {
+    fn admit_address(&mut self, memory: &Memory, buffer: u32, size: u64) -> Result<Address, Stop> {
         let at = self.addresses[buffer as usize];
-        let as_of = (at, memory.releases());
+        let as_of = (at, memory.release_count());
         if at == Address::NULL || self.admitted[buffer as usize] != as_of {
-            if at == Address::NULL || !memory.holds(at, size) {
+            if at == Address::NULL || !memory.holds_block(at, size) {
                 return Err(Stop::Stray { buffer, at, size });
             }
             if !at.get().is_multiple_of(WORD) {
@@ -296,23 +299,23 @@ impl<'a> Player<'a> {
         Ok(at)
     }
 
-    fn spin(&self, nanoseconds: u64) -> Result<(), Stop> {
+    fn spin_for(&self, nanoseconds: u64) -> Result<(), Stop> {
         // SAFETY: this kernel accesses no words.
-        Ok(unsafe { self.driver.launch(Kernel::Spin { nanoseconds }) }?)
+        Ok(unsafe { self.driver.launch_kernel(Kernel::Spin { nanoseconds }) }?)
     }
 
-    fn look(&mut self, memory: &Memory) -> Result<(), Stop> {
+    fn check_fault(&mut self, memory: &Memory) -> Result<(), Stop> {
         if let Some(peaks) = &mut self.peaks {
             let usage = memory.allocator.usage();
             peaks.used = peaks.used.max(usage.used.get());
-            if peaks.ask(usage.reserved.get()) {
-                peaks.least_free = peaks.least_free.min(self.driver.memory()?.free.get());
+            if peaks.should_ask(usage.reserved.get()) {
+                peaks.least_free = peaks.least_free.min(self.driver.device_memory()?.free.get());
             }
         }
         Ok(())
     }
 
-    fn abandon(&mut self, memory: &mut Memory) {
+    fn free_live_buffers(&mut self, memory: &mut Memory) {
         for address in &mut self.addresses {
             // The propagation has failed already; what cannot be freed goes back with the contender.
             let _ = memory.allocator.free(std::mem::take(address));

@@ -31,7 +31,7 @@ impl Tally {
     pub(super) fn performance(&self) -> Performance {
         let [alloc, free] = [0, 1].map(|of: usize| {
             let (runs, all_ns) = self.timed_runs[of];
-            if are_mostly_clock(runs, all_ns) { None } else { CallTime::of(self.calls[of].clone()) }
+            if are_mostly_clock(runs, all_ns) { None } else { CallTime::from_times(self.calls[of].clone()) }
         });
         let (steps, propagations) = self.search_steps;
         let is_complete = self.performance.status == End::Complete;

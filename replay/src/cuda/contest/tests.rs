@@ -17,7 +17,7 @@ use super::turn::Turn;
 use super::*;
 use crate::Kind;
 use crate::cuda::driver::{Driver, SimulatedDriver};
-use crate::cuda::{Device, shuffled};
+use crate::cuda::{Device, shuffle_plan};
 
 const MIB: u64 = 1 << 20;
 
@@ -141,7 +141,7 @@ fn turn(device: &Device, score: &Score, strategy: &Strategy<'_>, work: Work) -> 
     let (mut tally, protocol) = (Tally::new(), protocol(work));
     let scores = std::slice::from_ref(score);
     let turn = Turn { driver: device.driver(), scores, strategy, protocol: &protocol };
-    turn.take(true, &mut tally).expect("it is played");
+    turn.take_turn(true, &mut tally).expect("it is played");
     tally
 }
 
@@ -153,7 +153,7 @@ fn play(
     protocol: &Protocol,
 ) -> Vec<Performance> {
     let mut results = vec![Performance::default(); contenders.len()];
-    compete(device, scores, contenders, protocol, &mut |news| {
+    compete_on_device(device, scores, contenders, protocol, &mut |news| {
         if let News::Ended(index, result) = news {
             results[index] = *result;
         }
@@ -188,10 +188,10 @@ fn all<'a>(plan: &'a VerifiedPlan<'a>, moved: &'a VerifiedPlan<'a>) -> Vec<Conte
 fn every_contender_is_played_and_gives_all_back() {
     let instance = instance(&ROWS);
     let plan = plan_of(&instance);
-    let moved = shuffled(&plan, 1).expect("plain");
+    let moved = shuffle_plan(&plan, 1).expect("plain");
     let contenders = all(&plan, &moved);
     let score = score(&instance).with_operations(vec![1000; ROWS.len()]);
-    let device = Device::simulated(Bytes::new(256 * MIB));
+    let device = Device::with_simulation(Bytes::new(256 * MIB));
     for work in [Work::None, Work::Kernels, Work::Operations] {
         let results = play(&device, std::slice::from_ref(&score), &contenders, &protocol(work));
         for (contender, result) in contenders.iter().zip(&results) {
@@ -210,7 +210,7 @@ fn every_contender_is_played_and_gives_all_back() {
                 if work == Work::None { 0 } else { 12_000 + 6_000 * u64::from(work == Work::Operations) };
             assert!(device >= Some(least), "{key} {work:?} {device:?}");
         }
-        assert_eq!(device.memory().expect("no fault").free, Bytes::new(256 * MIB), "{work:?}");
+        assert_eq!(device.device_memory().expect("no fault").free, Bytes::new(256 * MIB), "{work:?}");
     }
 }
 
@@ -218,13 +218,13 @@ fn every_contender_is_played_and_gives_all_back() {
 fn what_is_reserved_is_what_each_should_reserve() {
     let instance = instance(&ROWS);
     let plan = plan_of(&instance);
-    let moved = shuffled(&plan, 1).expect("plain");
+    let moved = shuffle_plan(&plan, 1).expect("plain");
     let contenders = all(&plan, &moved);
-    let device = Device::simulated(Bytes::new(256 * MIB));
+    let device = Device::with_simulation(Bytes::new(256 * MIB));
     let scores = [score(&instance)];
     let results = play(&device, &scores, &contenders, &protocol(Work::Kernels));
     let peaks: Vec<u64> = results.iter().map(|result| result.reserved_peak).collect();
-    let (load, pool) = (scores[0].sequence().peak().get(), 32 * MIB);
+    let (load, pool) = (scores[0].sequence().peak_bytes().get(), 32 * MIB);
     let expected =
         [plan.height().get(), moved.height().get(), load, pool, pool, 0, plan.height().get(), pool];
     assert_eq!(peaks, expected);
@@ -245,7 +245,7 @@ fn a_planted_overlap_is_found_by_the_device() {
     // Buffer 3 overlaps the last words of buffer 2.
     let build = liar(vec![0, 4096, 8192, 16_000, 0, 65_536], 0);
     for work in [Work::None, Work::Kernels] {
-        let device = Device::simulated(Bytes::new(64 * MIB));
+        let device = Device::with_simulation(Bytes::new(64 * MIB));
         let result = play_one(&device, &score(&instance), Strategy::Pool(&build), work);
         assert_eq!(result.status, End::Corrupt);
         assert_eq!(result.reason, "buffer 2: 72 words of 16 bytes are not what was written");
@@ -257,7 +257,7 @@ fn a_planted_overlap_is_found_by_the_device() {
 fn an_overlap_that_comes_later_is_found_in_the_sums() {
     let instance = instance(&ROWS);
     let build = liar(vec![0], 7);
-    let device = Device::simulated(Bytes::new(64 * MIB));
+    let device = Device::with_simulation(Bytes::new(64 * MIB));
     let result = play_one(&device, &score(&instance), Strategy::Pool(&build), Work::Kernels);
     assert_eq!(result.status, End::Corrupt);
     assert!(result.reason.contains("the sum of what was read"), "{}", result.reason);
@@ -268,17 +268,17 @@ fn memory_of_others_is_not_touched() {
     let instance = instance(&ROWS);
     for (offset, reason) in [(2 * MIB, "not memory of the contender"), (8, "no multiple of 16 bytes")] {
         let build = liar(vec![offset], 0);
-        let device = Device::simulated(Bytes::new(64 * MIB));
+        let device = Device::with_simulation(Bytes::new(64 * MIB));
         let result = play_one(&device, &score(&instance), Strategy::Pool(&build), Work::Kernels);
         assert_ne!(result.status, End::Complete);
         assert!(result.reason.contains(reason), "{}", result.reason);
-        assert!(device.memory().is_ok(), "the device is well");
+        assert!(device.device_memory().is_ok(), "the device is well");
     }
 }
 
 #[test]
 fn the_empty_loop_has_times_and_no_memory() {
-    let (instance, device) = (instance(&ROWS), Device::simulated(Bytes::new(64 * MIB)));
+    let (instance, device) = (instance(&ROWS), Device::with_simulation(Bytes::new(64 * MIB)));
     let result = play_one(&device, &score(&instance), Strategy::EmptyLoop, Work::None);
     assert_eq!((result.status, result.samples.len(), result.reserved_peak), (End::Complete, 10, 0));
     let timed_runs = turn(&device, &score(&instance), &Strategy::EmptyLoop, Work::None).timed_runs;
@@ -293,7 +293,7 @@ fn a_buffer_without_an_address_is_no_memory() {
         let base = Liar::new(backing, &[0], 0).base;
         Box::new(Liar { base: 0, offsets: vec![0], next: 0, honest: 0, end: base })
     };
-    let device = Device::simulated(Bytes::new(64 * MIB));
+    let device = Device::with_simulation(Bytes::new(64 * MIB));
     let result = play_one(&device, &score(&instance(&ROWS)), Strategy::Pool(&build), Work::None);
     assert_eq!(result.status, End::Corrupt, "{}", result.reason);
     assert!(result.reason.contains("not memory of the contender"), "{}", result.reason);
@@ -326,7 +326,7 @@ fn what_the_driver_did_not_do_is_no_success() {
         }
     }
 
-    let device = Device::simulated(Bytes::new(64 * MIB));
+    let device = Device::with_simulation(Bytes::new(64 * MIB));
     let driver = Arc::clone(device.driver());
     let build = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
         Box::new(Careless(Plain::new(backing), Arc::clone(&driver)))
@@ -347,7 +347,7 @@ fn what_is_not_given_back_at_the_end_is_told() {
         Plain::new(backing)
     }
 
-    let device = Device::simulated(Bytes::new(64 * MIB));
+    let device = Device::with_simulation(Bytes::new(64 * MIB));
     let driver = Arc::clone(device.driver());
     let build =
         move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(robbed(backing, &driver)) };
@@ -367,8 +367,8 @@ fn no_memory_is_said_and_counted() {
     let instance = instance(&[(3 * MIB, 0, 2), (3 * MIB, 1, 3), (MIB, 2, 3)]);
     let plan = plan_of(&instance);
     let contenders = all(&plan, &plan);
-    let device = Device::simulated(Bytes::new(64 * MIB));
-    let ballast = device.leave(Bytes::new(4 * MIB)).expect("room");
+    let device = Device::with_simulation(Bytes::new(64 * MIB));
+    let ballast = device.leave_free(Bytes::new(4 * MIB)).expect("room");
     let results = play(&device, &[score(&instance)], &contenders, &protocol(Work::Kernels));
     for (contender, result) in contenders.iter().zip(&results) {
         assert_eq!(result.status, End::OutOfMemory, "{}: {}", contender.key, result.reason);
@@ -377,7 +377,7 @@ fn no_memory_is_said_and_counted() {
     drop(ballast);
     let results = play(&device, &[score(&instance)], &contenders, &protocol(Work::Kernels));
     assert!(results.iter().all(|result| result.status == End::Complete));
-    assert_eq!(device.memory().expect("no fault").free, Bytes::new(64 * MIB));
+    assert_eq!(device.device_memory().expect("no fault").free, Bytes::new(64 * MIB));
 }
 
 #[test]
@@ -386,7 +386,7 @@ fn several_propagations_follow_one_another() {
     let scores = [0, 1, 2].map(|index: usize| score(&instances[index]));
     let plan = plan_of(&instances[0]);
     let contenders = all(&plan, &plan);
-    let device = Device::simulated(Bytes::new(256 * MIB));
+    let device = Device::with_simulation(Bytes::new(256 * MIB));
     let cold = Protocol { warm_up: 0, timed: 7, rounds: 1, ..protocol(Work::Kernels) };
     let results = play(&device, &scores, &contenders, &cold);
     for (contender, result) in contenders.iter().zip(&results) {
@@ -427,7 +427,7 @@ fn the_reserved_bytes_must_stop_changing() {
         let build = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
             Box::new(Growing(Plain::new(backing), changes))
         };
-        let device = Device::simulated(Bytes::new(64 * MIB));
+        let device = Device::with_simulation(Bytes::new(64 * MIB));
         let result = play_one(&device, &score(&instance), Strategy::Pool(&build), Work::Kernels);
         assert_eq!((result.warm_up, result.is_steady), expected, "{changes}");
     }
@@ -445,10 +445,10 @@ proptest! {
         ),
     ) {
         let instance = instance(&ROWS);
-        let device = Device::simulated(Bytes::new(64 * MIB));
+        let device = Device::with_simulation(Bytes::new(64 * MIB));
         let build = liar(offsets.clone(), 0);
         let result = play_one(&device, &score(&instance), Strategy::Pool(&build), Work::Kernels);
-        prop_assert!(device.memory().is_ok());
+        prop_assert!(device.device_memory().is_ok());
         let order: Vec<u32> = score(&instance)
             .sequence()
             .runs()
@@ -473,7 +473,7 @@ proptest! {
 #[test]
 fn a_turn_without_time_plays_the_least() {
     let instance = instance(&ROWS);
-    let device = Device::simulated(Bytes::new(64 * MIB));
+    let device = Device::with_simulation(Bytes::new(64 * MIB));
     let contender = Contender { key: "one".to_owned(), strategy: Strategy::Malloc };
     let hasty = Protocol { budget: Duration::ZERO, timed: 50, rounds: 1, ..protocol(Work::Kernels) };
     let result = play(&device, &[score(&instance)], &[contender], &hasty).remove(0);
@@ -495,7 +495,7 @@ fn orders_change_from_round_to_round_and_come_again() {
     let builders: Vec<_> = (0..6).map(build).collect();
     let contenders: Vec<Contender<'_>> = builders.iter().map(|build| pool(build)).collect();
     let run = || {
-        let device = Device::simulated(Bytes::new(64 * MIB));
+        let device = Device::with_simulation(Bytes::new(64 * MIB));
         let rounds = Protocol { rounds: 3, timed: 1, ..protocol(Work::Kernels) };
         let _ = play(&device, &[score(&instance)], &contenders, &rounds);
         std::mem::take(&mut *seen.lock().expect("nobody panics"))
@@ -518,7 +518,7 @@ fn what_does_not_fit_in_the_queue_has_no_time_to_enqueue() {
     for (buffers, expected) in [(500, true), (750, false)] {
         let instance = chain(buffers);
         let plan = plan_of(&instance);
-        let device = Device::simulated(Bytes::new(64 * MIB));
+        let device = Device::with_simulation(Bytes::new(64 * MIB));
         let enqueued = |strategy| {
             let result = play_one(&device, &score(&instance), strategy, Work::Kernels);
             assert_eq!((result.status, result.samples.len()), (End::Complete, 10), "{}", result.reason);
@@ -539,11 +539,11 @@ fn the_device_is_not_asked_at_each_request_how_much_is_free() {
     for (strategy, most) in
         [(Strategy::Plan(&plan), 12), (Strategy::MallocAsync(Idle::Keep), 12), (Strategy::Pool(&plain), 12)]
     {
-        let before = driver.questions();
+        let before = driver.question_count();
         let result = play_one(&device, &score(&instance), strategy, Work::Kernels);
         assert_eq!(result.status, End::Complete, "{}", result.reason);
         assert!(result.physical_peak >= Some(2 * MIB), "{:?}", result.physical_peak);
-        let asked = driver.questions() - before;
+        let asked = driver.question_count() - before;
         assert!(asked <= most, "{asked} times");
     }
 }
@@ -556,7 +556,7 @@ fn what_the_driver_loads_late_is_nobodys_memory() {
     let peaks = |driver: SimulatedDriver, is_rehearsed: bool| -> Vec<Option<u64>> {
         let device = Device(Arc::new(driver));
         if is_rehearsed {
-            device.rehearse(Duration::ZERO).expect("all works");
+            device.rehearse_turns(Duration::ZERO).expect("all works");
         }
         let results = play(&device, &[score(&instance)], &contenders, &protocol(Work::Kernels));
         assert!(results.iter().all(|result| result.status == End::Complete), "{results:?}");
@@ -570,22 +570,26 @@ fn what_the_driver_loads_late_is_nobodys_memory() {
 
 #[test]
 fn a_rehearsal_works_for_as_long_as_is_asked_and_gives_all_back() {
-    let device = Device::simulated(Bytes::new(64 * MIB));
+    let device = Device::with_simulation(Bytes::new(64 * MIB));
     let start = Instant::now();
-    device.rehearse(Duration::from_millis(20)).expect("all works");
+    device.rehearse_turns(Duration::from_millis(20)).expect("all works");
     assert!(start.elapsed() >= Duration::from_millis(20));
-    assert_eq!(device.memory().expect("no fault").free, Bytes::new(64 * MIB));
-    let full = device.leave(Bytes::ZERO).expect("all of it");
-    assert_eq!(device.rehearse(Duration::from_millis(20)), Ok(()), "for want of memory there is no error");
+    assert_eq!(device.device_memory().expect("no fault").free, Bytes::new(64 * MIB));
+    let full = device.leave_free(Bytes::ZERO).expect("all of it");
+    assert_eq!(
+        device.rehearse_turns(Duration::from_millis(20)),
+        Ok(()),
+        "for want of memory there is no error"
+    );
     drop(full);
     device.break_down();
-    assert!(device.rehearse(Duration::ZERO).is_err());
+    assert!(device.rehearse_turns(Duration::ZERO).is_err());
 }
 
 #[test]
 fn a_device_that_is_broken_is_asked_no_more() {
     let instance = instance(&ROWS);
-    let device = Device::simulated(Bytes::new(64 * MIB));
+    let device = Device::with_simulation(Bytes::new(64 * MIB));
     let broken = device.clone();
     let breaker = move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
         broken.break_down();
@@ -594,7 +598,7 @@ fn a_device_that_is_broken_is_asked_no_more() {
     let contenders = [pool(&plain), pool(&plain), pool(&breaker), pool(&plain), pool(&plain)];
     let one_round = Protocol { rounds: 1, ..protocol(Work::Kernels) };
     let (mut turns, mut ends, mut news) = (Vec::new(), Vec::new(), Vec::new());
-    compete(&device, &[score(&instance)], &contenders, &one_round, &mut |one| match one {
+    compete_on_device(&device, &[score(&instance)], &contenders, &one_round, &mut |one| match one {
         News::Begins(index) => turns.push(index),
         News::Ended(index, result) => ends.push((index, result.status)),
         News::Broken(error) => news.push(error.to_string()),
@@ -608,7 +612,7 @@ fn a_device_that_is_broken_is_asked_no_more() {
 
 #[test]
 fn a_contender_that_fails_alone_stops_nobody() {
-    let (instance, device) = (instance(&ROWS), Device::simulated(Bytes::new(64 * MIB)));
+    let (instance, device) = (instance(&ROWS), Device::with_simulation(Bytes::new(64 * MIB)));
     let overlap = liar(vec![0], 0);
     let contenders = [pool(&overlap), pool(&plain)];
     let results = play(&device, &[score(&instance)], &contenders, &protocol(Work::Kernels));

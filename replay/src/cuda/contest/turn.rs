@@ -40,28 +40,28 @@ pub(super) struct Turn<'a> {
 }
 
 impl<'a> Turn<'a> {
-    pub(super) fn take(&self, is_first: bool, tally: &mut Tally) -> Result<(), Broken> {
-        self.refuse()?;
-        let free = self.driver.memory().map_err(broken_device)?.free.get();
+    pub(super) fn take_turn(&self, is_first: bool, tally: &mut Tally) -> Result<(), Broken> {
+        self.refuse_orders()?;
+        let free = self.driver.device_memory().map_err(broken_device)?.free.get();
         if is_first && !matches!(self.strategy, Strategy::EmptyLoop) {
             let mut act = Act::new(self.driver, self.scores, self.strategy, Touch::Check(0))?;
-            let checked = self.check(&mut act, free, &mut *tally);
-            act.end(checked)?;
+            let checked = self.check_buffers(&mut act, free, &mut *tally);
+            act.end_act(checked)?;
         }
         let mut act = Act::new(self.driver, self.scores, self.strategy, touch(self.protocol.work))?;
-        let played = self.play(&mut act, free, tally);
-        act.end(played)
+        let played = self.play_turn(&mut act, free, tally);
+        act.end_act(played)
     }
 
     /// Plays the warm-up and the timed part, and records what is held by then.
-    fn play(&self, act: &mut Act<'a>, free: u64, tally: &mut Tally) -> Result<(), Broken> {
-        let end = self.measure(act, tally);
-        tally.add_refusals(act.memory.refusals());
+    fn play_turn(&self, act: &mut Act<'a>, free: u64, tally: &mut Tally) -> Result<(), Broken> {
+        let end = self.measure_time(act, tally);
+        tally.add_refusals(act.memory.refusal_count());
         let result = &mut tally.performance;
         let usage = act.memory.allocator.usage();
         result.device_allocations = result.device_allocations.max(usage.device_allocations);
         result.reserved_peak = result.reserved_peak.max(act.reserved_peak().map_err(broken_device)?);
-        let now = self.driver.memory().map_err(broken_device)?.free.get();
+        let now = self.driver.device_memory().map_err(broken_device)?.free.get();
         result.physical_peak = result.physical_peak.max(Some(free.saturating_sub(now)));
         act.drop_graph().map_err(broken_device)?;
         end.map_err(|stop| broken(&stop, &act.memory))?;
@@ -70,7 +70,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Refuses orders that make no sense.
-    fn refuse(&self) -> Result<(), Broken> {
+    fn refuse_orders(&self) -> Result<(), Broken> {
         let unavailable = |reason: &str| Err((End::Unavailable, reason.to_owned()));
         if !self.protocol.work.is_for_device() {
             return unavailable("a device does no such work: it does none, kernels or operations");
@@ -92,7 +92,7 @@ impl<'a> Turn<'a> {
     }
 
     /// Has the device verify every buffer before it is freed.
-    fn check(&self, act: &mut Act<'a>, free: u64, tally: &mut Tally) -> Result<(), Broken> {
+    fn check_buffers(&self, act: &mut Act<'a>, free: u64, tally: &mut Tally) -> Result<(), Broken> {
         self.driver.clear_slots().map_err(broken_device)?;
         let end = act.play_all(free);
         let peaks = act.peaks();
@@ -100,7 +100,7 @@ impl<'a> Turn<'a> {
         result.used_peak = Some(peaks.used).filter(|&used| used > 0);
         result.physical_peak = Some(free.saturating_sub(peaks.least_free));
         result.reserved_peak = act.reserved_peak().map_err(broken_device)?;
-        tally.add_refusals(act.memory.refusals());
+        tally.add_refusals(act.memory.refusal_count());
         act.drop_graph().map_err(broken_device)?;
         end.map_err(|stop| broken(&stop, &act.memory))?;
         self.find_wrong()?;
@@ -108,7 +108,7 @@ impl<'a> Turn<'a> {
     }
 
     fn find_wrong(&self) -> Result<(), Broken> {
-        let slots = self.driver.slots().map_err(broken_device)?;
+        let slots = self.driver.read_slots().map_err(broken_device)?;
         let found = slots.iter().enumerate().find(|(_, wrong)| **wrong > 0);
         let Some((buffer, wrong)) = found else { return Ok(()) };
         let of = if self.scores.iter().all(|score| score.sequence().sizes().len() <= SLOTS) {
@@ -119,7 +119,7 @@ impl<'a> Turn<'a> {
         Err((End::Corrupt, format!("{of}: {wrong} words of 16 bytes are not what was written")))
     }
 
-    fn measure(&self, act: &mut Act<'a>, tally: &mut Tally) -> Result<(), Stop> {
+    fn measure_time(&self, act: &mut Act<'a>, tally: &mut Tally) -> Result<(), Stop> {
         self.driver.clear_slots()?;
         let batch = self.warm_up(act, &mut tally.performance)?;
         let steps = act.memory.allocator.usage().search_steps;
@@ -129,7 +129,7 @@ impl<'a> Turn<'a> {
             if patience.is_over() {
                 break;
             }
-            tally.performance.samples.push(act.sample(batch)?);
+            tally.performance.samples.push(act.time_sample(batch)?);
         }
         if self.protocol.warm_up == 0 {
             let steady = is_steady(&tally.performance.samples, self.protocol.steady);
@@ -158,7 +158,7 @@ impl<'a> Turn<'a> {
             if patience.is_over() {
                 break;
             }
-            let sample = act.sample(1)?;
+            let sample = act.time_sample(1)?;
             same = if count > 0 && sample.reserved == last.reserved { same + 1 } else { 0 };
             last = sample;
             count += 1;

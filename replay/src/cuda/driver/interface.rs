@@ -4,7 +4,7 @@
 //! and the end of what is timed, and a few thousand counters collect the results of the kernels.
 //!
 //! An [`Address`] names memory. Nothing here checks that an address passed to a kernel belongs to the device, so
-//! [`Driver::launch`] is `unsafe`. The module around it keeps track of what the driver handed out.
+//! [`Driver::launch_kernel`] is `unsafe`. The module around it keeps track of what the driver handed out.
 
 #![allow(unsafe_code, reason = "a launch is unsafe: nothing checks the addresses that it gets")]
 
@@ -28,7 +28,7 @@ pub(crate) trait Driver: Send + Sync {
     fn info(&self) -> &DeviceInfo;
 
     /// Free and total memory of the device, for all its users.
-    fn memory(&self) -> Result<DeviceMemory, DriverError>;
+    fn device_memory(&self) -> Result<DeviceMemory, DriverError>;
 
     /// Allocates memory at once; may wait for running work.
     fn malloc(&self, size: Bytes) -> Result<Address, DriverError>;
@@ -43,7 +43,7 @@ pub(crate) trait Driver: Send + Sync {
     fn free_async(&self, at: Address) -> Result<(), DriverError>;
 
     /// What the stream's pool holds.
-    fn pool(&self) -> Result<PoolMemory, DriverError>;
+    fn pool_memory(&self) -> Result<PoolMemory, DriverError>;
 
     /// Sets the unused bytes that the pool keeps at a synchronisation. Initially: 0.
     fn keep_in_pool(&self, threshold: Bytes) -> Result<(), DriverError>;
@@ -51,14 +51,14 @@ pub(crate) trait Driver: Send + Sync {
     /// Gives back the pool's unused memory and resets its peaks.
     fn reset_pool(&self) -> Result<(), DriverError>;
 
-    /// Reserves addresses without memory; the size is a multiple of [`page`](Self::page).
+    /// Reserves addresses without memory; the size is a multiple of [`page_size`](Self::page_size).
     fn reserve(&self, size: Bytes) -> Result<Address, DriverError>;
 
     /// Gives reserved addresses back; none of them has memory.
     fn unreserve(&self, at: Address, size: Bytes) -> Result<(), DriverError>;
 
     /// Puts memory under one range of reserved addresses, in pieces of `piece` bytes, a multiple of
-    /// [`page`](Self::page): all of it, or nothing.
+    /// [`page_size`](Self::page_size): all of it, or nothing.
     fn map(&self, at: Address, size: Bytes, piece: Bytes) -> Result<(), DriverError>;
 
     /// Unmaps whole pieces of [`map`](Self::map), named by their first addresses, after running work is done. If one
@@ -66,7 +66,7 @@ pub(crate) trait Driver: Send + Sync {
     fn unmap(&self, pieces: &[Address]) -> Result<(), DriverError>;
 
     /// The granularity of mapped memory, in bytes.
-    fn page(&self) -> Bytes;
+    fn page_size(&self) -> Bytes;
 
     /// Runs a kernel after earlier launches.
     ///
@@ -74,16 +74,16 @@ pub(crate) trait Driver: Send + Sync {
     ///
     /// The words that it names are memory of this driver and stay so until it has run. No call before the next
     /// [`synchronise`](Self::synchronise) takes them away, except calls that wait for running work.
-    unsafe fn launch(&self, kernel: Kernel) -> Result<(), DriverError>;
+    unsafe fn launch_kernel(&self, kernel: Kernel) -> Result<(), DriverError>;
 
     /// Sets all counters to 0, after earlier launches.
     fn clear_slots(&self) -> Result<(), DriverError>;
 
     /// Returns the counters once all work is done.
-    fn slots(&self) -> Result<Vec<u64>, DriverError>;
+    fn read_slots(&self) -> Result<Vec<u64>, DriverError>;
 
     /// Records the time at which earlier launches are done.
-    fn record(&self, mark: Mark) -> Result<(), DriverError>;
+    fn record_mark(&self, mark: Mark) -> Result<(), DriverError>;
 
     /// The device's time between the marks, once all work is done.
     fn between_marks(&self) -> Result<Duration, DriverError>;
@@ -101,7 +101,7 @@ pub(crate) trait Driver: Send + Sync {
     ///
     /// # Safety
     ///
-    /// As for [`launch`](Self::launch), for each kernel in the graph.
+    /// As for [`launch_kernel`](Self::launch_kernel), for each kernel in the graph.
     unsafe fn launch_graph(&self, graph: Graph) -> Result<(), DriverError>;
 
     /// Drops a graph, and gives back memory that graphs no longer use. Does nothing if there is no such graph.
@@ -198,11 +198,11 @@ pub enum DriverError {
 }
 
 impl DriverError {
-    pub(crate) fn failed(call: &'static str, reason: impl Into<String>) -> Self {
+    pub(crate) fn from_failure(call: &'static str, reason: impl Into<String>) -> Self {
         Self::Failed { call, reason: reason.into() }
     }
 
-    pub(crate) fn unavailable(reason: impl Into<String>) -> Self {
+    pub(crate) fn from_absence(reason: impl Into<String>) -> Self {
         Self::Unavailable { reason: reason.into() }
     }
 
@@ -221,7 +221,7 @@ pub(crate) struct Faults {
 
 impl Faults {
     /// Records a call if it failed.
-    pub(crate) fn note(&mut self, end: Result<(), DriverError>) {
+    pub(crate) fn note_end(&mut self, end: Result<(), DriverError>) {
         if let Err(error) = end {
             self.count += 1;
             self.first.get_or_insert(error);
@@ -229,7 +229,7 @@ impl Faults {
     }
 
     /// All failures as one error.
-    pub(crate) fn error(&self) -> Option<DriverError> {
+    pub(crate) fn joined_error(&self) -> Option<DriverError> {
         let first = self.first.clone()?;
         Some(match self.count {
             1 => first,
@@ -238,8 +238,8 @@ impl Faults {
     }
 
     /// The same as a result: `Ok` if nothing failed.
-    pub(crate) fn end(&self) -> Result<(), DriverError> {
-        self.error().map_or(Ok(()), Err)
+    pub(crate) fn as_result(&self) -> Result<(), DriverError> {
+        self.joined_error().map_or(Ok(()), Err)
     }
 }
 
@@ -250,12 +250,12 @@ mod tests {
     #[test]
     fn the_first_of_several_faults_is_named_and_all_are_counted() {
         let mut faults = Faults::default();
-        faults.note(Ok(()));
-        assert_eq!((faults.error(), faults.end()), (None, Ok(())));
-        faults.note(Err(DriverError::failed("cuMemFree", "lost")));
-        assert_eq!(faults.error(), Some(DriverError::failed("cuMemFree", "lost")));
-        faults.note(Err(DriverError::failed("cuMemUnmap", "gone")));
-        let says = faults.end().map_err(|error| error.to_string());
+        faults.note_end(Ok(()));
+        assert_eq!((faults.joined_error(), faults.as_result()), (None, Ok(())));
+        faults.note_end(Err(DriverError::from_failure("cuMemFree", "lost")));
+        assert_eq!(faults.joined_error(), Some(DriverError::from_failure("cuMemFree", "lost")));
+        faults.note_end(Err(DriverError::from_failure("cuMemUnmap", "gone")));
+        let says = faults.as_result().map_err(|error| error.to_string());
         assert_eq!(says, Err("cuMemFree: lost (the first of 2 calls that failed)".to_owned()));
     }
 }

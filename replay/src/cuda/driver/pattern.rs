@@ -11,18 +11,18 @@ pub(crate) const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 const STRIDE: u64 = 0xd1b5_4a32_d192_ed03;
 
 /// The seed of a buffer's block in round `round`; different rounds have different seeds.
-pub(crate) const fn seed(buffer: u32, round: u32) -> u64 {
+pub(crate) const fn block_seed(buffer: u32, round: u32) -> u64 {
     (((round as u64) << 32) | buffer as u64).wrapping_add(1).wrapping_mul(STRIDE)
 }
 
 /// The halves of a word.
-pub(crate) const fn word(seed: u64, index: u64) -> [u64; 2] {
+pub(crate) const fn pattern_word(seed: u64, index: u64) -> [u64; 2] {
     let half = seed.wrapping_add(index).wrapping_mul(FACTOR);
     [half, half.wrapping_add(seed)]
 }
 
 /// The sum of the halves of the first `words` words.
-pub(crate) const fn sum(seed: u64, words: u64) -> u64 {
+pub(crate) const fn pattern_sum(seed: u64, words: u64) -> u64 {
     let pairs = if words.is_multiple_of(2) {
         (words / 2).wrapping_mul(words.wrapping_sub(1))
     } else {
@@ -39,9 +39,9 @@ mod tests {
     #[test]
     fn the_closed_form_is_the_sum() {
         for (buffer, words) in [(0, 0), (0, 1), (7, 2), (3, 1001), (u32::MAX, 4096)] {
-            let seed = seed(buffer, 2);
-            let added = (0..words).flat_map(|index| word(seed, index)).fold(0, u64::wrapping_add);
-            assert_eq!(sum(seed, words), added, "{buffer} {words}");
+            let seed = block_seed(buffer, 2);
+            let added = (0..words).flat_map(|index| pattern_word(seed, index)).fold(0, u64::wrapping_add);
+            assert_eq!(pattern_sum(seed, words), added, "{buffer} {words}");
         }
     }
 
@@ -50,7 +50,10 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for (buffer, round) in [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1)] {
             for index in 0..2000 {
-                assert!(seen.insert(word(seed(buffer, round), index)), "{buffer} {round} {index}");
+                assert!(
+                    seen.insert(pattern_word(block_seed(buffer, round), index)),
+                    "{buffer} {round} {index}"
+                );
             }
         }
     }

@@ -85,7 +85,7 @@ impl SimulatedStreams {
     /// [`DriverError::Failed`] after an illegal access.
     pub fn run(&self, seed: u64) -> Result<u64, DriverError> {
         self.run_queues(&mut self.queues(), seed)?;
-        Ok(self.0.driver.slots()?[0])
+        Ok(self.0.driver.read_slots()?[0])
     }
 
     fn run_queues(&self, queues: &mut Queues, seed: u64) -> Result<(), DriverError> {
@@ -106,7 +106,7 @@ impl SimulatedStreams {
             let Some(stream) = ready.choose(&mut rng) else { return Ok(()) };
             match queues.streams.get_mut(stream).and_then(VecDeque::pop_front) {
                 // SAFETY: the kernel runs on the simulated device, which refuses addresses that are not its own.
-                Some(Task::Run(kernel)) => unsafe { self.0.driver.launch(kernel) }?,
+                Some(Task::Run(kernel)) => unsafe { self.0.driver.launch_kernel(kernel) }?,
                 Some(Task::Record(event)) => drop(recorded.insert(event)),
                 Some(Task::Wait(_)) | None => {}
             }
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(device.malloc(SIZE), Err(DriverError::OutOfMemory { size: SIZE }));
         device.fill(StreamHandle(0), at, SIZE, 1);
         device.free(at).expect("held");
-        let memory = device.0.driver.memory().expect("no fault");
+        let memory = device.0.driver.device_memory().expect("no fault");
         assert_eq!((device.run(0), memory.free), (Ok(0), Bytes::new(2 << 20)));
         assert!(device.free(at).is_err());
     }

@@ -7,13 +7,13 @@ use std::ffi::CStr;
 
 use planlab_dsa::{AllocError, Bytes, NotLive, Usage};
 
-use crate::address::{pointer, word};
+use crate::address::{as_word, pointer_to};
 use crate::host::memory::{Memory, block};
 
 pub(super) struct Glibc;
 
 /// The library's version text.
-pub(super) fn options() -> String {
+pub(super) fn version_text() -> String {
     // SAFETY: it returns a text that lives as long as the process.
     let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
     format!("glibc {}", version.to_string_lossy())
@@ -24,24 +24,24 @@ unsafe impl Memory for Glibc {
     #[inline]
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
         // SAFETY: malloc takes any size.
-        block(unsafe { libc::malloc(word(size)) }, size)
+        block(unsafe { libc::malloc(as_word(size)) }, size)
     }
 
     #[inline]
     unsafe fn free(&mut self, address: u64) -> Result<(), NotLive> {
         // SAFETY: the caller guarantees that malloc returned it and that it was not freed since.
-        unsafe { libc::free(pointer(address)) };
+        unsafe { libc::free(pointer_to(address)) };
         Ok(())
     }
 
     #[inline]
-    fn backs(&self, address: u64, _: u64) -> bool {
+    fn is_backed(&self, address: u64, _: u64) -> bool {
         address != 0
     }
 
-    unsafe fn usable(&self, address: u64) -> Option<u64> {
+    unsafe fn usable_bytes(&self, address: u64) -> Option<u64> {
         // SAFETY: the caller guarantees that malloc returned it and that it was not freed since.
-        Some(unsafe { libc::malloc_usable_size(pointer(address)) } as u64)
+        Some(unsafe { libc::malloc_usable_size(pointer_to(address)) } as u64)
     }
 
     /// Usage of all arenas, and of blocks that are mappings of their own.

@@ -1,10 +1,10 @@
 //! The system's jemalloc, loaded beside the process's own allocator.
 //!
 //! It keeps its data of each thread in static TLS. glibc leaves too little of that to libraries loaded late, so a
-//! process that plays jemalloc starts with more (see [`Malloc::environment`](crate::host::Malloc::environment)).
+//! process that plays jemalloc starts with more (see [`Malloc::start_environment`](crate::host::Malloc::start_environment)).
 //!
 //! Options hold for a whole process. The environment sets `oversize_threshold` before the process starts (see
-//! [`Malloc::environment`](crate::host::Malloc::environment)), and it is read back here. A contender whose options are not
+//! [`Malloc::start_environment`](crate::host::Malloc::start_environment)), and it is read back here. A contender whose options are not
 //! in force is not played.
 //!
 //! `jemalloc/one-arena` follows the literal words "one arena without a thread cache, default decay": one arena of its
@@ -25,7 +25,7 @@ use std::sync::OnceLock;
 use libloading::os::unix;
 use planlab_dsa::{AllocError, Bytes, NotLive, Usage};
 
-use crate::address::{pointer, word};
+use crate::address::{as_word, pointer_to};
 use crate::host::memory::{Memory, block};
 
 /// The file name that its ABI has everywhere.
@@ -65,12 +65,12 @@ struct Library {
 
 impl Library {
     /// The library of this process, loaded at the first call.
-    fn get() -> Result<&'static Self, String> {
+    fn loaded_library() -> Result<&'static Self, String> {
         static LIBRARY: OnceLock<Result<Library, String>> = OnceLock::new();
-        LIBRARY.get_or_init(Self::load).as_ref().map_err(Clone::clone)
+        LIBRARY.get_or_init(Self::load_library).as_ref().map_err(Clone::clone)
     }
 
-    fn load() -> Result<Self, String> {
+    fn load_library() -> Result<Self, String> {
         let refused =
             |error| format!("jemalloc cannot be loaded (Debian's package is libjemalloc2): {error}");
         // SAFETY: the library's initialisers only set jemalloc up, and with `RTLD_LOCAL` its names stay private, so it
@@ -95,9 +95,9 @@ impl Library {
     /// # Safety
     ///
     /// `block` is live and belongs to jemalloc.
-    unsafe fn usable(self, block: u64) -> u64 {
+    unsafe fn usable_bytes(self, block: u64) -> u64 {
         // SAFETY: the caller guarantees it.
-        unsafe { (self.usable_size)(pointer(block)) as u64 }
+        unsafe { (self.usable_size)(pointer_to(block)) as u64 }
     }
 }
 
@@ -108,36 +108,36 @@ impl Plain for u64 {}
 impl Plain for usize {}
 impl Plain for isize {}
 
-fn name(text: &str) -> CString {
+fn c_name(text: &str) -> CString {
     CString::new(text).expect("names hold no zero")
 }
 
-fn read<T: Plain>(text: &str) -> Option<T> {
-    let jemalloc = Library::get().ok()?;
+fn read_control<T: Plain>(text: &str) -> Option<T> {
+    let jemalloc = Library::loaded_library().ok()?;
     let (mut value, mut length) = (T::default(), size_of::<T>());
     let old = ptr::from_mut(&mut value).cast::<c_void>();
     // SAFETY: `old` has room for `length` bytes; jemalloc refuses if its value has another length.
-    let code = unsafe { (jemalloc.control)(name(text).as_ptr(), old, &raw mut length, ptr::null_mut(), 0) };
+    let code = unsafe { (jemalloc.control)(c_name(text).as_ptr(), old, &raw mut length, ptr::null_mut(), 0) };
     (code == 0 && length == size_of::<T>()).then_some(value)
 }
 
-fn write<T: Plain>(text: &str, mut value: T) -> Result<(), String> {
-    let jemalloc = Library::get()?;
+fn write_control<T: Plain>(text: &str, mut value: T) -> Result<(), String> {
+    let jemalloc = Library::loaded_library()?;
     let new = ptr::from_mut(&mut value).cast::<c_void>();
     let unasked = ptr::null_mut();
     // SAFETY: `new` holds a value of that length; jemalloc refuses if it expects another.
     let code =
-        unsafe { (jemalloc.control)(name(text).as_ptr(), unasked, ptr::null_mut(), new, size_of::<T>()) };
+        unsafe { (jemalloc.control)(c_name(text).as_ptr(), unasked, ptr::null_mut(), new, size_of::<T>()) };
     if code == 0 { Ok(()) } else { Err(format!("jemalloc: {text} cannot be set: error {code}")) }
 }
 
 /// Refreshes the statistics, which are those of the last epoch.
-fn advance() {
+fn refresh_epoch() {
     // A build without statistics reports that when they are read.
-    let _ = write("epoch", 1_u64);
+    let _ = write_control("epoch", 1_u64);
 }
 
-fn version(jemalloc: &Library) -> String {
+fn library_version(jemalloc: &Library) -> String {
     let (mut value, mut length) = (ptr::null::<c_char>(), size_of::<*const c_void>());
     let old = ptr::from_mut(&mut value).cast::<c_void>();
     // SAFETY: `old` has room for a pointer.
@@ -151,14 +151,14 @@ fn version(jemalloc: &Library) -> String {
 }
 
 /// The options in force, if `oversize_threshold` has the wanted value.
-pub(super) fn options(oversize_threshold: usize) -> Result<String, String> {
-    let jemalloc = Library::get()?;
-    let found: Option<usize> = read("opt.oversize_threshold");
-    let decay = |which: &str| read::<isize>(&format!("opt.{which}_decay_ms")).unwrap_or(-1);
-    let arenas = read::<u32>("opt.narenas").unwrap_or_default();
+pub(super) fn options_in_force(oversize_threshold: usize) -> Result<String, String> {
+    let jemalloc = Library::loaded_library()?;
+    let found: Option<usize> = read_control("opt.oversize_threshold");
+    let decay = |which: &str| read_control::<isize>(&format!("opt.{which}_decay_ms")).unwrap_or(-1);
+    let arenas = read_control::<u32>("opt.narenas").unwrap_or_default();
     let text = format!(
         "{}, oversize_threshold:{}, dirty_decay_ms:{}, muzzy_decay_ms:{}, narenas:{arenas}",
-        version(jemalloc),
+        library_version(jemalloc),
         found.map_or_else(|| "unknown".to_owned(), |bytes| bytes.to_string()),
         decay("dirty"),
         decay("muzzy"),
@@ -171,20 +171,20 @@ pub(super) fn options(oversize_threshold: usize) -> Result<String, String> {
 }
 
 /// The bytes of mapped extents of all arenas.
-fn mapped() -> Option<Usage> {
-    advance();
-    let reserved = Bytes::new(read::<usize>("stats.mapped")? as u64);
+fn mapped_usage() -> Option<Usage> {
+    refresh_epoch();
+    let reserved = Bytes::new(read_control::<usize>("stats.mapped")? as u64);
     Some(Usage { reserved, reserved_peak: reserved, ..Usage::default() })
 }
 
 fn lock_wait_ns() -> Option<u64> {
-    advance();
-    let of_arenas = ARENA_LOCKS
-        .iter()
-        .filter_map(|lock| read::<u64>(&format!("stats.arenas.{ALL_ARENAS}.mutexes.{lock}.total_wait_time")));
-    let bins = read::<u32>("arenas.nbins")?;
+    refresh_epoch();
+    let of_arenas = ARENA_LOCKS.iter().filter_map(|lock| {
+        read_control::<u64>(&format!("stats.arenas.{ALL_ARENAS}.mutexes.{lock}.total_wait_time"))
+    });
+    let bins = read_control::<u32>("arenas.nbins")?;
     let of_bins = (0..bins).filter_map(|bin| {
-        read::<u64>(&format!("stats.arenas.{ALL_ARENAS}.bins.{bin}.mutex.total_wait_time"))
+        read_control::<u64>(&format!("stats.arenas.{ALL_ARENAS}.bins.{bin}.mutex.total_wait_time"))
     });
     let waits: Vec<u64> = of_arenas.chain(of_bins).collect();
     (!waits.is_empty()).then(|| waits.into_iter().sum())
@@ -195,7 +195,7 @@ pub(super) struct Jemalloc(Library);
 
 impl Jemalloc {
     pub(super) fn new() -> Result<Self, String> {
-        Library::get().copied().map(Self)
+        Library::loaded_library().copied().map(Self)
     }
 }
 
@@ -204,28 +204,28 @@ unsafe impl Memory for Jemalloc {
     #[inline]
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
         // SAFETY: malloc takes any size.
-        block(unsafe { (self.0.malloc)(word(size)) }, size)
+        block(unsafe { (self.0.malloc)(as_word(size)) }, size)
     }
 
     #[inline]
     unsafe fn free(&mut self, address: u64) -> Result<(), NotLive> {
         // SAFETY: the caller guarantees that this malloc returned it and that it was not freed since.
-        unsafe { (self.0.free)(pointer(address)) };
+        unsafe { (self.0.free)(pointer_to(address)) };
         Ok(())
     }
 
     #[inline]
-    fn backs(&self, address: u64, _: u64) -> bool {
+    fn is_backed(&self, address: u64, _: u64) -> bool {
         address != 0
     }
 
-    unsafe fn usable(&self, address: u64) -> Option<u64> {
+    unsafe fn usable_bytes(&self, address: u64) -> Option<u64> {
         // SAFETY: the caller guarantees that this malloc returned it and that it was not freed since.
-        Some(unsafe { self.0.usable(address) })
+        Some(unsafe { self.0.usable_bytes(address) })
     }
 
     fn process_usage() -> Option<Usage> {
-        mapped()
+        mapped_usage()
     }
 
     fn lock_wait_ns() -> Option<u64> {
@@ -244,20 +244,20 @@ static ARENA: OnceLock<Result<u32, String>> = OnceLock::new();
 
 impl OneArena {
     pub(super) fn new() -> Result<Self, String> {
-        let arena = ARENA.get_or_init(create).clone()?;
+        let arena = ARENA.get_or_init(create_arena).clone()?;
         let arena = c_int::try_from(arena).map_err(|_| format!("jemalloc: arena {arena}"))?;
         // `MALLOCX_ARENA`: 0 means no arena.
         let flags = (arena + 1) << 20 | WITHOUT_THREAD_CACHE;
-        Ok(Self { jemalloc: *Library::get()?, flags })
+        Ok(Self { jemalloc: *Library::loaded_library()?, flags })
     }
 
     /// The options in force, if they are the contender's.
-    pub(super) fn options() -> Result<String, String> {
-        let arena = ARENA.get_or_init(create).clone()?;
-        let usual = read::<isize>("opt.dirty_decay_ms");
-        let decay = read::<isize>(&format!("arena.{arena}.dirty_decay_ms"));
-        let threshold = read::<usize>(&format!("arena.{arena}.oversize_threshold"));
-        let (decay_ms, text) = (decay.unwrap_or(-1), version(Library::get()?));
+    pub(super) fn options_in_force() -> Result<String, String> {
+        let arena = ARENA.get_or_init(create_arena).clone()?;
+        let usual = read_control::<isize>("opt.dirty_decay_ms");
+        let decay = read_control::<isize>(&format!("arena.{arena}.dirty_decay_ms"));
+        let threshold = read_control::<usize>(&format!("arena.{arena}.oversize_threshold"));
+        let (decay_ms, text) = (decay.unwrap_or(-1), library_version(Library::loaded_library()?));
         let text = format!("{text}, arena {arena} without thread caches, dirty_decay_ms:{decay_ms}");
         if decay.is_some() && decay == usual && threshold == Some(NEVER) {
             Ok(text)
@@ -267,10 +267,10 @@ impl OneArena {
     }
 }
 
-fn create() -> Result<u32, String> {
-    Library::get()?;
-    let arena: u32 = read("arenas.create").ok_or("jemalloc: no arena can be created")?;
-    write(&format!("arena.{arena}.oversize_threshold"), NEVER)?;
+fn create_arena() -> Result<u32, String> {
+    Library::loaded_library()?;
+    let arena: u32 = read_control("arenas.create").ok_or("jemalloc: no arena can be created")?;
+    write_control(&format!("arena.{arena}.oversize_threshold"), NEVER)?;
     Ok(arena)
 }
 
@@ -279,30 +279,30 @@ unsafe impl Memory for OneArena {
     #[inline]
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
         // SAFETY: mallocx takes any size but 0.
-        block(unsafe { (self.jemalloc.mallocx)(word(size).max(1), self.flags) }, size)
+        block(unsafe { (self.jemalloc.mallocx)(as_word(size).max(1), self.flags) }, size)
     }
 
     #[inline]
     unsafe fn free(&mut self, address: u64) -> Result<(), NotLive> {
         if address != 0 {
             // SAFETY: the caller guarantees that this arena returned it and that it was not freed since.
-            unsafe { (self.jemalloc.dallocx)(pointer(address), WITHOUT_THREAD_CACHE) };
+            unsafe { (self.jemalloc.dallocx)(pointer_to(address), WITHOUT_THREAD_CACHE) };
         }
         Ok(())
     }
 
     #[inline]
-    fn backs(&self, address: u64, _: u64) -> bool {
+    fn is_backed(&self, address: u64, _: u64) -> bool {
         address != 0
     }
 
-    unsafe fn usable(&self, address: u64) -> Option<u64> {
+    unsafe fn usable_bytes(&self, address: u64) -> Option<u64> {
         // SAFETY: the caller guarantees that this arena returned it and that it was not freed since.
-        Some(unsafe { self.jemalloc.usable(address) })
+        Some(unsafe { self.jemalloc.usable_bytes(address) })
     }
 
     fn process_usage() -> Option<Usage> {
-        mapped()
+        mapped_usage()
     }
 
     fn lock_wait_ns() -> Option<u64> {

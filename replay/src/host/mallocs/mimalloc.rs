@@ -6,13 +6,13 @@ use std::ptr;
 use libmimalloc_sys as sys;
 use planlab_dsa::{AllocError, Bytes, NotLive, Usage};
 
-use crate::address::{pointer, word};
+use crate::address::{as_word, pointer_to};
 use crate::host::memory::{Memory, block};
 
 pub(super) struct Mimalloc;
 
 /// The library's version text.
-pub(super) fn options() -> String {
+pub(super) fn version_text() -> String {
     // SAFETY: it takes nothing and returns a number.
     let version = unsafe { sys::mi_version() };
     format!("mimalloc, version number {version}")
@@ -23,24 +23,24 @@ unsafe impl Memory for Mimalloc {
     #[inline]
     fn alloc(&mut self, size: u64) -> Result<u64, AllocError> {
         // SAFETY: mi_malloc takes any size.
-        block(unsafe { sys::mi_malloc(word(size)) }, size)
+        block(unsafe { sys::mi_malloc(as_word(size)) }, size)
     }
 
     #[inline]
     unsafe fn free(&mut self, address: u64) -> Result<(), NotLive> {
         // SAFETY: the caller guarantees that mi_malloc returned it and that it was not freed since.
-        unsafe { sys::mi_free(pointer(address)) };
+        unsafe { sys::mi_free(pointer_to(address)) };
         Ok(())
     }
 
     #[inline]
-    fn backs(&self, address: u64, _: u64) -> bool {
+    fn is_backed(&self, address: u64, _: u64) -> bool {
         address != 0
     }
 
-    unsafe fn usable(&self, address: u64) -> Option<u64> {
+    unsafe fn usable_bytes(&self, address: u64) -> Option<u64> {
         // SAFETY: the caller guarantees that mi_malloc returned it and that it was not freed since.
-        Some(unsafe { sys::mi_usable_size(pointer(address)) } as u64)
+        Some(unsafe { sys::mi_usable_size(pointer_to(address)) } as u64)
     }
 
     /// Committed bytes: memory that may be touched, whether it was or not.

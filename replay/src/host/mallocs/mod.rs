@@ -7,7 +7,7 @@ mod jemalloc;
 #[cfg(feature = "mallocs")]
 mod mimalloc;
 
-use super::conductor::{Obstacle, conduct};
+use super::conductor::{Obstacle, conduct_threads};
 use super::memory::Memory;
 use super::order::{Malloc, Order};
 use super::report::Report;
@@ -19,8 +19,8 @@ fn with_options<M: Memory>(
     build: impl Fn() -> Result<M, Obstacle> + Sync,
 ) -> Report {
     match options {
-        Ok(options) => Report { options, ..conduct(order, build) },
-        Err(reason) => Report::unavailable(reason),
+        Ok(options) => Report { options, ..conduct_threads(order, build) },
+        Err(reason) => Report::from_absence(reason),
     }
 }
 
@@ -28,21 +28,21 @@ fn with_options<M: Memory>(
 pub(super) fn play(malloc: Malloc, order: &Order<'_>) -> Report {
     match malloc {
         #[cfg(target_env = "gnu")]
-        Malloc::Glibc => with_options(order, Ok(glibc::options()), || Ok(glibc::Glibc)),
+        Malloc::Glibc => with_options(order, Ok(glibc::version_text()), || Ok(glibc::Glibc)),
         #[cfg(feature = "mallocs")]
-        Malloc::Jemalloc => with_options(order, jemalloc::options(8 << 20), || {
+        Malloc::Jemalloc => with_options(order, jemalloc::options_in_force(8 << 20), || {
             jemalloc::Jemalloc::new().map_err(Obstacle::from)
         }),
         #[cfg(feature = "mallocs")]
-        Malloc::JemallocOversize => with_options(order, jemalloc::options(1 << 20), || {
+        Malloc::JemallocOversize => with_options(order, jemalloc::options_in_force(1 << 20), || {
             jemalloc::Jemalloc::new().map_err(Obstacle::from)
         }),
         #[cfg(feature = "mallocs")]
-        Malloc::JemallocOneArena => with_options(order, jemalloc::OneArena::options(), || {
+        Malloc::JemallocOneArena => with_options(order, jemalloc::OneArena::options_in_force(), || {
             jemalloc::OneArena::new().map_err(Obstacle::from)
         }),
         #[cfg(feature = "mallocs")]
-        Malloc::Mimalloc => with_options(order, Ok(mimalloc::options()), || Ok(mimalloc::Mimalloc)),
+        Malloc::Mimalloc => with_options(order, Ok(mimalloc::version_text()), || Ok(mimalloc::Mimalloc)),
         #[cfg(not(all(target_env = "gnu", feature = "mallocs")))]
         absent => Report::unavailable(format!("`{}` is not in this build", absent.key())),
     }

@@ -42,15 +42,15 @@ pub(crate) enum Reason {
 
 impl Blocked {
     /// The answer for an instance of one arena; `None` if it has no buffers.
-    pub(crate) fn of(instance: &Instance, layout: &Layout) -> Option<Self> {
+    pub(crate) fn from_layout(instance: &Instance, layout: &Layout) -> Option<Self> {
         let tops = || layout.rectangles.iter().filter(|rectangle| rectangle.high == layout.height);
         let top = tops().min_by_key(|rectangle| (rectangle.start, rectangle.id))?;
         let is_beside = |other: &&Rectangle| other.start < top.end && top.start < other.end;
         let beside: Vec<&Rectangle> = layout.rectangles.iter().filter(is_beside).collect();
-        let step = fullest(instance, top, &beside);
-        let mut holes = holes(top, step, &beside);
+        let step = fullest_step(instance, top, &beside);
+        let mut holes = free_holes(top, step, &beside);
         for hole in &mut holes {
-            hole.reason = reason(instance, top, hole, &beside);
+            hole.reason = blocking_reason(instance, top, hole, &beside);
         }
         let free = holes.iter().map(|hole| hole.size).sum();
         holes.sort_by_key(|hole| (std::cmp::Reverse(hole.size), hole.low));
@@ -59,9 +59,9 @@ impl Blocked {
 }
 
 /// The first step of a buffer's life at which most bytes are in use, counted like the load.
-fn fullest(instance: &Instance, top: &Rectangle, beside: &[&Rectangle]) -> u32 {
+fn fullest_step(instance: &Instance, top: &Rectangle, beside: &[&Rectangle]) -> u32 {
     let mut changes: BTreeMap<u32, i128> = BTreeMap::new();
-    let outputs = instance.outputs();
+    let outputs = instance.hand_over_outputs();
     for other in beside {
         let is_first = other.start == instance.buffer(other.id).live.start().get();
         let counted = other.start + u32::from(is_first && outputs[other.id.index()]);
@@ -85,7 +85,7 @@ fn fullest(instance: &Instance, top: &Rectangle, beside: &[&Rectangle]) -> u32 {
 }
 
 /// The free ranges below a buffer at a step, from the lowest. Buffers that are handed over may share bytes.
-fn holes(top: &Rectangle, step: u32, beside: &[&Rectangle]) -> Vec<Hole> {
+fn free_holes(top: &Rectangle, step: u32, beside: &[&Rectangle]) -> Vec<Hole> {
     let mut live: Vec<&Rectangle> =
         beside.iter().copied().filter(|other| other.start <= step && step < other.end).collect();
     live.sort_unstable_by_key(|other| (other.low, other.id));
@@ -102,7 +102,7 @@ fn holes(top: &Rectangle, step: u32, beside: &[&Rectangle]) -> Vec<Hole> {
     holes
 }
 
-fn reason(instance: &Instance, top: &Rectangle, hole: &Hole, beside: &[&Rectangle]) -> Reason {
+fn blocking_reason(instance: &Instance, top: &Rectangle, hole: &Hole, beside: &[&Rectangle]) -> Reason {
     let end = hole.low + hole.size;
     let low = instance.buffer(top.id).align.round_up(hole.low);
     let needed = low.and_then(|low| low.checked_add(top.high - top.low));
@@ -125,7 +125,7 @@ mod tests {
     fn blocked(buffers: &[Life], offsets: &[u64]) -> Blocked {
         let instance = samples::instance(buffers);
         let layout = Layout::new(&instance, Some(&plan(&instance, offsets)));
-        Blocked::of(&instance, &layout).expect("has a top")
+        Blocked::from_layout(&instance, &layout).expect("has a top")
     }
 
     /// ```text
@@ -164,7 +164,8 @@ mod tests {
         let offsets = [0, 4, 4].map(Offset::new).to_vec();
         let plan = Plan { offsets, in_place: vec![permission] };
         let plan = instance.verify(plan).expect("valid");
-        let answer = Blocked::of(&instance, &Layout::new(&instance, Some(&plan))).expect("has a top");
+        let answer =
+            Blocked::from_layout(&instance, &Layout::new(&instance, Some(&plan))).expect("has a top");
         assert_eq!((answer.top, answer.step, answer.free), (BufferId::new(1), 0, 0));
     }
 }

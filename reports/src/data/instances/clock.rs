@@ -12,7 +12,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    pub(crate) fn of(instance: &Instance, labels: &Labels) -> Self {
+    pub(crate) fn from_labels(instance: &Instance, labels: &Labels) -> Self {
         let mut original = BTreeMap::new();
         for (buffer, label) in instance.buffers().iter().zip(&labels.buffers) {
             if let Some((lower, upper)) = label.original_steps {
@@ -25,7 +25,7 @@ impl Clock {
 
     /// The step of the file at which a step of the instance begins; at a step without a change, that of the last change
     /// before. Steps that were not ranked are the file's own.
-    pub(crate) fn at(&self, step: Step) -> u64 {
+    pub(crate) fn original_step(&self, step: Step) -> u64 {
         let last = self.original.range(..=step.get()).next_back();
         last.map_or(u64::from(step.get()), |(_, &original)| original)
     }
@@ -39,9 +39,11 @@ mod tests {
     #[test]
     fn ranks_are_steps_of_the_file_again() {
         let instance = samples::instance(&[(8, 0, 2), (8, 1, 3)]);
-        let mut labels = Labels::numbered(2);
+        let mut labels = Labels::from_numbers(2);
         let at = |labels: &Labels| {
-            (0..4).map(|step| Clock::of(&instance, labels).at(Step::new(step))).collect::<Vec<_>>()
+            (0..4)
+                .map(|step| Clock::from_labels(&instance, labels).original_step(Step::new(step)))
+                .collect::<Vec<_>>()
         };
         assert_eq!(at(&labels), [0, 1, 2, 3]);
         labels.buffers[0].original_steps = Some((100, 7_000));

@@ -36,14 +36,14 @@ impl OwnPlacement {
 
     /// The rectangles of the buffers that have a place, and the memory that was held. Ranges of addresses that nothing ever
     /// used are cut out: a device hands out segments far from each other.
-    pub(crate) fn layout(&self, instance: &Instance) -> (Layout, Vec<Held>) {
+    pub(crate) fn layout_with_held(&self, instance: &Instance) -> (Layout, Vec<Held>) {
         let placed = || instance.buffers().iter().zip(instance.ids()).zip(&self.places);
         let buffers = placed().filter_map(|((buffer, _), place)| Some(((*place)?, buffer.size.get())));
         let held = self.held.iter().map(|held| (held.address, held.size));
-        let ranges = Ranges::of(buffers.chain(held).collect());
+        let ranges = Ranges::from_spans(buffers.chain(held).collect());
         let rectangles = placed().filter_map(|((buffer, id), place)| {
-            let base = ranges.place((*place)?);
-            Some(buffer.pieces().map(move |piece| Rectangle {
+            let base = ranges.packed_address((*place)?);
+            Some(buffer.active_pieces().map(move |piece| Rectangle {
                 start: piece.steps.start().get(),
                 end: piece.steps.end().get(),
                 low: base.saturating_add(piece.window.start.get()),
@@ -52,10 +52,11 @@ impl OwnPlacement {
             }))
         });
         let rectangles = rectangles.flatten().collect();
-        let held = self.held.iter().map(|held| Held { address: ranges.place(held.address), ..*held });
+        let held =
+            self.held.iter().map(|held| Held { address: ranges.packed_address(held.address), ..*held });
         let borders = ranges.0.iter().skip(1).map(|range| range.place).collect();
         let horizon = instance.horizon().get();
-        (Layout { rectangles, height: ranges.top(), horizon, borders }, held.collect())
+        (Layout { rectangles, height: ranges.packed_top(), horizon, borders }, held.collect())
     }
 }
 
@@ -71,7 +72,7 @@ struct Range {
 struct Ranges(Vec<Range>);
 
 impl Ranges {
-    fn of(mut spans: Vec<(u64, u64)>) -> Self {
+    fn from_spans(mut spans: Vec<(u64, u64)>) -> Self {
         spans.sort_unstable();
         let mut ranges: Vec<Range> = Vec::new();
         for (from, size) in spans {
@@ -88,13 +89,13 @@ impl Ranges {
     }
 
     /// Where an address of one of the ranges lies.
-    fn place(&self, address: u64) -> u64 {
+    fn packed_address(&self, address: u64) -> u64 {
         let after = self.0.partition_point(|range| range.from <= address);
         let range = after.checked_sub(1).and_then(|at| self.0.get(at));
         range.map_or(0, |range| range.place + (address - range.from))
     }
 
-    fn top(&self) -> u64 {
+    fn packed_top(&self) -> u64 {
         self.0.last().map_or(0, |last| last.place + (last.to - last.from))
     }
 }
@@ -112,7 +113,7 @@ mod tests {
             Held { address: 9_000_000, size: 32, steps: (2, 4) },
         ];
         let places = vec![Some(1_002), Some(1_008), Some(9_000_004), None];
-        let (layout, held) = OwnPlacement::new("PyTorch", places, held).layout(&instance);
+        let (layout, held) = OwnPlacement::new("PyTorch", places, held).layout_with_held(&instance);
         let lows: Vec<_> = layout.rectangles.iter().map(|r| (r.id.index(), r.low, r.high)).collect();
         assert_eq!(lows, [(0, 2, 6), (1, 8, 16), (2, 20, 22)], "the last one has no place");
         assert_eq!((layout.height, &layout.borders[..]), (48, &[16][..]));

@@ -48,7 +48,7 @@ pub(crate) enum Question<'k> {
 }
 
 impl<'k> Question<'k> {
-    fn of(key: &'k str) -> (&'k str, Self) {
+    fn from_key(key: &'k str) -> (&'k str, Self) {
         let Some((rest, last)) = key.rsplit_once('/') else { return (key, Self::Plan) };
         let order = last.strip_prefix("order-").map(Self::Order);
         match order.or_else(|| last.strip_prefix("safe-").map(Self::Safe)) {
@@ -61,29 +61,29 @@ impl<'k> Question<'k> {
 impl<'m> Case<'m> {
     /// A case without heights; `None` if the key is neither that of a net nor of a graph file.
     fn new(replays: &'m Replays, key: &str, question: Question<'m>, load: u64) -> Option<Self> {
-        let (family, batch) = family(key)?;
-        let (heights, reserved) = (BTreeMap::new(), held(replays, key));
+        let (family, batch) = split_batch(key)?;
+        let (heights, reserved) = (BTreeMap::new(), held_by_allocator(replays, key));
         let key = WorkloadKey::from(key);
         Some(Self { key, family, batch, question, load, heights, reserved, orders: None, order_bound: None })
     }
 
     /// The lowest height over all planners that provide offsets.
-    pub(crate) fn lowest(&self) -> Option<u64> {
+    pub(crate) fn lowest_height(&self) -> Option<u64> {
         let is_means = |planner: &str| [NOTHING, IN_PLACE, SHARING, BOTH].contains(&planner);
         self.heights.iter().filter(|(planner, _)| !is_means(planner)).map(|(_, &height)| height).min()
     }
 
     /// The name of the net or file.
-    pub(crate) fn group(&self) -> &str {
+    pub(crate) fn group_name(&self) -> &str {
         self.key.group()
     }
 
     pub(crate) fn is_trained(&self) -> bool {
-        self.key.net().is_some_and(|net| net.mode == "train")
+        self.key.net_parts().is_some_and(|net| net.mode == "train")
     }
 
     /// The bytes that planners and allocators need; allocators are marked.
-    pub(crate) fn memory(&self) -> impl Iterator<Item = (String, u64)> + use<'_, 'm> {
+    pub(crate) fn memory_by_planner(&self) -> impl Iterator<Item = (String, u64)> + use<'_, 'm> {
         let planned = self.heights.iter().map(|(&planner, &height)| (planner.to_owned(), height));
         let reserved = self.reserved.iter().map(|(name, &held)| (format!("{name} (allocator)"), held));
         planned.chain(reserved)
@@ -91,13 +91,13 @@ impl<'m> Case<'m> {
 }
 
 /// All workloads of nets and graph files with an answer.
-pub(crate) fn cases<'m>(model: &'m Model, replays: &'m Replays) -> Vec<Case<'m>> {
+pub(crate) fn model_cases<'m>(model: &'m Model, replays: &'m Replays) -> Vec<Case<'m>> {
     let mut cases: Vec<Case<'m>> =
         (0..model.workloads.len()).filter_map(|number| planned(model, replays, number)).collect();
     let known: BTreeSet<WorkloadKey> = cases.iter().map(|case| case.key.clone()).collect();
     // For some batches only an allocator was run.
-    for replayed in replays.simulated().filter(|case| !known.contains(case.workload())) {
-        let load = replayed.row().requested_peak;
+    for replayed in replays.simulated_cases().filter(|case| !known.contains(case.workload())) {
+        let load = replayed.summary_row().requested_peak;
         let Some(case) = Case::new(replays, replayed.workload(), Question::Plan, load) else { continue };
         if !case.reserved.is_empty() && cases.iter().all(|other| other.key != case.key) {
             cases.push(case);
@@ -107,12 +107,12 @@ pub(crate) fn cases<'m>(model: &'m Model, replays: &'m Replays) -> Vec<Case<'m>>
 }
 
 /// The bytes that each online allocator held for a workload in the steady state.
-fn held<'m>(replays: &'m Replays, key: &str) -> BTreeMap<&'m str, u64> {
-    let served = replays.simulated().filter(|case| case.workload() == key);
-    let served = served.filter(|case| case.row().performance.status == End::Complete);
+fn held_by_allocator<'m>(replays: &'m Replays, key: &str) -> BTreeMap<&'m str, u64> {
+    let served = replays.simulated_cases().filter(|case| case.workload() == key);
+    let served = served.filter(|case| case.summary_row().performance.status == End::Complete);
     let held = |case: &'m replays::Case| {
-        let row = case.row();
-        (row.contender.as_str(), case.settled().unwrap_or(row.performance.reserved_peak))
+        let row = case.summary_row();
+        (row.contender.as_str(), case.settled_bytes().unwrap_or(row.performance.reserved_peak))
     };
     served.map(held).collect()
 }
@@ -120,7 +120,7 @@ fn held<'m>(replays: &'m Replays, key: &str) -> BTreeMap<&'m str, u64> {
 /// The case of a workload; `None` if no planner has an answer.
 fn planned<'m>(model: &'m Model, replays: &'m Replays, number: usize) -> Option<Case<'m>> {
     let workload = &model.workloads[number];
-    let (key, question) = Question::of(&workload.key);
+    let (key, question) = Question::from_key(&workload.key);
     let mut case = Case::new(replays, key, question, workload.load)?;
     for cell in model.cells_of(number).filter(|cell| cell.target_bytes.is_none()) {
         let Some(height) = cell.height.filter(|_| cell.status.is_answer()) else { continue };
@@ -133,7 +133,7 @@ fn planned<'m>(model: &'m Model, replays: &'m Replays, number: usize) -> Option<
 }
 
 /// A key without its batch, and the batch; `None` if it is neither that of a net nor of a graph file.
-fn family(key: &str) -> Option<(String, u64)> {
+fn split_batch(key: &str) -> Option<(String, u64)> {
     let (route, rest) = key.split_once('/')?;
     // Iterations of Chainer's seq2seq example have different sentences, so they do not form a curve.
     if !ROUTES.contains(&route) || rest.split('/').any(|segment| segment.starts_with("iteration")) {
@@ -152,16 +152,19 @@ mod tests {
     #[test]
     fn the_last_segment_is_the_question() {
         let order = ("model/vgg16/infer/b1", Question::Order("greedy"));
-        assert_eq!(Question::of("model/vgg16/infer/b1/order-greedy"), order);
+        assert_eq!(Question::from_key("model/vgg16/infer/b1/order-greedy"), order);
         let safe = ("model/vgg16/infer/b1/ws8m", Question::Safe("pairs"));
-        assert_eq!(Question::of("model/vgg16/infer/b1/ws8m/safe-pairs"), safe);
-        assert_eq!(Question::of("model/vgg16/infer/b1"), ("model/vgg16/infer/b1", Question::Plan));
+        assert_eq!(Question::from_key("model/vgg16/infer/b1/ws8m/safe-pairs"), safe);
+        assert_eq!(Question::from_key("model/vgg16/infer/b1"), ("model/vgg16/infer/b1", Question::Plan));
     }
 
     #[test]
     fn a_family_has_all_batches() {
-        assert_eq!(family("model/vgg16/infer/b8/ws8m"), Some(("vgg16/infer/ws8m".to_owned(), 8)));
-        assert_eq!(family("graph/mine/b3"), Some(("mine".to_owned(), 3)));
-        assert_eq!((family("chainer/vgg16/infer/b8"), family("model/s/train/b32/iteration-1")), (None, None));
+        assert_eq!(split_batch("model/vgg16/infer/b8/ws8m"), Some(("vgg16/infer/ws8m".to_owned(), 8)));
+        assert_eq!(split_batch("graph/mine/b3"), Some(("mine".to_owned(), 3)));
+        assert_eq!(
+            (split_batch("chainer/vgg16/infer/b8"), split_batch("model/s/train/b32/iteration-1")),
+            (None, None)
+        );
     }
 }

@@ -9,7 +9,7 @@ use crate::data::nets::parts::{PoolTotals, net_of};
 use crate::data::papers::paper::Quantity;
 use crate::data::planners::model::Model;
 use crate::data::replays::{Case, Replays};
-use crate::format::real;
+use crate::format::as_real;
 
 /// Where the figures of a net come from.
 #[derive(Clone, Copy)]
@@ -46,21 +46,21 @@ pub(crate) struct Net<'a> {
 }
 
 impl Net<'_> {
-    pub(crate) fn kept(&self) -> u64 {
+    pub(crate) fn kept_bytes(&self) -> u64 {
         self.kept.unwrap_or(0)
     }
 
     /// Bytes that the pool holds, including kept ones.
     pub(crate) fn pool_total(&self) -> Option<u64> {
-        self.process.or_else(|| Some(self.kept() + self.pool?))
+        self.process.or_else(|| Some(self.kept_bytes() + self.pool?))
     }
 
     pub(crate) fn planned_total(&self) -> Option<u64> {
-        Some(self.kept() + self.planned?)
+        Some(self.kept_bytes() + self.planned?)
     }
 
     pub(crate) fn network_wise_total(&self) -> Option<u64> {
-        Some(self.kept() + self.network_wise?)
+        Some(self.kept_bytes() + self.network_wise?)
     }
 
     /// The moment at which the pool was measured.
@@ -74,26 +74,26 @@ impl Net<'_> {
     }
 
     /// The share of the pool's bytes that the plan saves.
-    pub(crate) fn reduction(&self) -> Option<f64> {
-        saved(self.pool_total()?, self.planned_total()?)
+    pub(crate) fn share_saved(&self) -> Option<f64> {
+        saved_share(self.pool_total()?, self.planned_total()?)
     }
 
     /// The same without kept bytes.
     pub(crate) fn propagation_reduction(&self) -> Option<f64> {
-        saved(self.pool?, self.planned?)
+        saved_share(self.pool?, self.planned?)
     }
 
     /// A figure that corresponds to one of the paper; the paper's figures include kept bytes.
-    pub(crate) fn figure(&self, quantity: Quantity, nets: &[Net<'_>]) -> Option<f64> {
+    pub(crate) fn comparable_figure(&self, quantity: Quantity, nets: &[Net<'_>]) -> Option<f64> {
         self.kept?;
         match quantity {
-            Quantity::NetworkWise => self.network_wise_total().map(real),
-            Quantity::Pool => self.pool_total().map(real),
-            Quantity::Reduction => self.reduction(),
+            Quantity::NetworkWise => self.network_wise_total().map(as_real),
+            Quantity::Pool => self.pool_total().map(as_real),
+            Quantity::Reduction => self.share_saved(),
             Quantity::PoolOverAlexnet => {
                 let alexnet = NetParts { net: "alexnet", ..self.key };
                 let alexnet = nets.iter().find(|net| net.key == alexnet && net.kept.is_some())?;
-                Some(real(self.pool_total()?) / real(alexnet.pool_total()?.max(1)))
+                Some(as_real(self.pool_total()?) / as_real(alexnet.pool_total()?.max(1)))
             }
             // Figures over several nets, and times, are on other pages.
             Quantity::GreatestReduction | Quantity::SpeedUp => None,
@@ -101,8 +101,8 @@ impl Net<'_> {
     }
 }
 
-fn saved(before: u64, after: u64) -> Option<f64> {
-    (before > 0).then(|| 1.0 - real(after) / real(before))
+fn saved_share(before: u64, after: u64) -> Option<f64> {
+    (before > 0).then(|| 1.0 - as_real(after) / as_real(before))
 }
 
 /// The pool of the framework from which a workload was recorded.
@@ -115,21 +115,25 @@ pub(crate) fn own_pool(route: &str) -> &'static str {
 }
 
 /// The nets on which an allocator was played over simulated memory, and those that only have plans.
-pub(crate) fn nets(from: Sources<'_>) -> Vec<Net<'_>> {
-    let played = from.replays.simulated().map(|case| &case.row().workload);
+pub(crate) fn collect_nets(from: Sources<'_>) -> Vec<Net<'_>> {
+    let played = from.replays.simulated_cases().map(|case| &case.summary_row().workload);
     let mut workloads: Vec<&WorkloadKey> =
         played.chain(from.model.workloads.iter().map(|workload| &workload.key)).collect();
     workloads.sort_unstable_by(|a, b| natural(a, b));
     workloads.dedup();
-    workloads.into_iter().filter_map(|workload| net(from, workload)).collect()
+    workloads.into_iter().filter_map(|workload| build_net(from, workload)).collect()
 }
 
-fn net<'a>(from: Sources<'a>, workload: &'a WorkloadKey) -> Option<Net<'a>> {
+fn build_net<'a>(from: Sources<'a>, workload: &'a WorkloadKey) -> Option<Net<'a>> {
     let key = net_of(workload)?;
     let pool = own_pool(key.route);
-    let served = |contender: &str| from.replays.served(workload, contender);
-    let held = |contender: &str| served(contender).map(|case| case.row().performance.reserved_peak);
-    let played = from.replays.simulated().find(|case| case.row().workload == *workload).map(Case::row);
+    let served = |contender: &str| from.replays.served_case(workload, contender);
+    let held = |contender: &str| served(contender).map(|case| case.summary_row().performance.reserved_peak);
+    let played = from
+        .replays
+        .simulated_cases()
+        .find(|case| case.summary_row().workload == *workload)
+        .map(Case::summary_row);
     let number = from.model.workload_of(workload);
     let totals = from.totals.get(workload.as_str()).copied().unwrap_or_default();
     let load = number.map(|number| from.model.workloads[number].load);
@@ -143,7 +147,7 @@ fn net<'a>(from: Sources<'a>, workload: &'a WorkloadKey) -> Option<Net<'a>> {
         pool: held(pool).or_else(|| known(totals.pool)),
         propagations: served(pool).map_or(0, Case::looked_at),
         process: process_of(from.replays, &key, pool),
-        planned: planned(from, workload),
+        planned: planned_bytes(from, workload),
         is_played: played.is_some(),
         requested: played.map(|row| row.requested_peak).or(load)?,
         key,
@@ -157,17 +161,17 @@ fn process_of(replays: &Replays, key: &NetParts<'_>, pool: &str) -> Option<u64> 
         return None;
     }
     let process = format!("{}/{}/process/b{}", key.route, key.net, key.batch);
-    replays.served(&process, pool).map(|case| case.row().performance.reserved_peak)
+    replays.served_case(&process, pool).map(|case| case.summary_row().performance.reserved_peak)
 }
 
 /// The steady state of profile-guided allocation; if it was not played, the height of the baseline's plan, or of the
 /// best one.
-fn planned(from: Sources<'_>, workload: &str) -> Option<u64> {
-    let settled = from.replays.served(workload, "profile-guided").and_then(Case::settled);
+fn planned_bytes(from: Sources<'_>, workload: &str) -> Option<u64> {
+    let settled = from.replays.served_case(workload, "profile-guided").and_then(Case::settled_bytes);
     settled.or_else(|| {
         let (model, workload) = (from.model, from.model.workload_of(workload)?);
         match model.planner_of(from.baseline) {
-            Some(planner) => model.height(planner, workload),
+            Some(planner) => model.height_on(planner, workload),
             None => model.best_cell(workload)?.height,
         }
     })
@@ -175,17 +179,17 @@ fn planned(from: Sources<'_>, workload: &str) -> Option<u64> {
 
 /// For each net: its largest batch in training, or in inference, for which the pool and a plan are known; the greatest
 /// saving first.
-pub(crate) fn savings<'n, 'a>(nets: &'n [Net<'a>]) -> Vec<&'n Net<'a>> {
+pub(crate) fn largest_savings<'n, 'a>(nets: &'n [Net<'a>]) -> Vec<&'n Net<'a>> {
     let mut largest: BTreeMap<(&str, &str), &Net<'_>> = BTreeMap::new();
     let rank = |net: &Net<'_>| (net.key.mode == "train", net.key.batch, net.key.variant.is_none());
-    for net in nets.iter().filter(|net| net.is_played && net.reduction().is_some()) {
+    for net in nets.iter().filter(|net| net.is_played && net.share_saved().is_some()) {
         let known = largest.entry((net.key.route, net.key.net)).or_insert(net);
         if rank(net) > rank(known) {
             *known = net;
         }
     }
     let mut savings: Vec<&Net<'_>> = largest.into_values().collect();
-    let saved = |net: &Net<'_>| net.reduction().unwrap_or(0.0);
+    let saved = |net: &Net<'_>| net.share_saved().unwrap_or(0.0);
     savings.sort_by(|a, b| saved(b).total_cmp(&saved(a)));
     savings
 }

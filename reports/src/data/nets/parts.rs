@@ -8,8 +8,8 @@ use crate::data::planners::model::Model;
 use crate::figures::Drawing;
 use crate::figures::coord::Axis;
 use crate::figures::palette::BLUE;
-use crate::figures::plots::bars::{Bars, Part, Slot, WIDTH, needed};
-use crate::format::nanoseconds;
+use crate::figures::plots::bars::{Bars, Part, Slot, WIDTH, needed_width};
+use crate::format::format_nanoseconds;
 
 /// Facts about a workload that are not in the records; memory in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +49,7 @@ const BARS: usize = 3;
 
 /// The parts of a net's key in training or inference; `None` for the whole process that contains a propagation.
 pub(crate) fn net_of(key: &WorkloadKey) -> Option<NetParts<'_>> {
-    key.net().filter(|net| matches!(net.mode, "train" | "infer") && !key.ends_with("/process"))
+    key.net_parts().filter(|net| matches!(net.mode, "train" | "infer") && !key.ends_with("/process"))
 }
 
 /// The batch, followed by the variant.
@@ -95,7 +95,7 @@ fn chunks<'k>(nets: &[Numbered<'k>], bars: usize) -> Vec<Vec<Numbered<'k>>> {
     let mut room = 0.0;
     for net in nets.chunk_by(|a, b| a.0.net == b.0.net) {
         let names: Vec<String> = net.iter().map(|(key, _)| shown_batch(key)).collect();
-        let width = needed(net[0].0.net, names.iter().map(String::as_str), bars);
+        let width = needed_width(net[0].0.net, names.iter().map(String::as_str), bars);
         match chunks.last_mut() {
             Some(last) if width <= room => last.extend_from_slice(net),
             _ => {
@@ -128,18 +128,18 @@ fn time_plot(title: &str, times: &[(NetParts<'_>, f64)]) -> Option<Drawing> {
     let low = y.low();
     let slot = |(key, time): &(NetParts<'_>, f64)| {
         let (group, name) = (key.net.to_owned(), shown_batch(key));
-        let tip = format!("{group} {name}: {}", nanoseconds(*time));
+        let tip = format!("{group} {name}: {}", format_nanoseconds(*time));
         let part = Part { from: low, to: *time, color: BLUE, tip, label: String::new() };
         Slot { group, name, bars: vec![vec![part]], ..Slot::default() }
     };
     // One value needs no range.
     let note = if least < most {
-        format!("{} to {}", nanoseconds(least), nanoseconds(most))
+        format!("{} to {}", format_nanoseconds(least), format_nanoseconds(most))
     } else {
-        nanoseconds(most)
+        format_nanoseconds(most)
     };
     let bars = Bars::new(title, y, times.iter().map(slot).collect(), Vec::new());
-    Some(Bars { height: 262, note, ..bars }.plot())
+    Some(Bars { height: 262, note, ..bars }.plot_slots())
 }
 
 #[cfg(test)]

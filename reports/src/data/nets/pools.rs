@@ -8,8 +8,8 @@ use planlab_results::statistics::shifted_geometric_mean;
 
 use crate::data::planners::model::{Model, is_recorded};
 use crate::data::replays::{Case, Replays};
-use crate::format::{count, real};
-use planlab_results::table::{Table, Value, columns};
+use crate::format::{as_real, format_count};
+use planlab_results::table::{CellValue, Table, columns};
 
 /// The reserved bytes of an allocator on a workload, and its best plan.
 struct Pair<'c> {
@@ -22,24 +22,24 @@ struct Pair<'c> {
 
 impl Pair<'_> {
     fn over_requests(&self) -> Option<f64> {
-        let row = self.case.row();
-        (row.requested_peak > 0).then(|| real(self.held) / real(row.requested_peak) - 1.0)
+        let row = self.case.summary_row();
+        (row.requested_peak > 0).then(|| as_real(self.held) / as_real(row.requested_peak) - 1.0)
     }
 
     /// The share of the reserved bytes that the plan saves.
-    fn saving(&self) -> Option<f64> {
-        (self.held > 0).then(|| 1.0 - real(self.best) / real(self.held))
+    fn share_saved(&self) -> Option<f64> {
+        (self.held > 0).then(|| 1.0 - as_real(self.best) / as_real(self.held))
     }
 }
 
 /// A sentence on what was replayed; `None` without replays.
-pub(crate) fn sentence(replays: &Replays) -> Option<String> {
+pub(crate) fn replay_sentence(replays: &Replays) -> Option<String> {
     let distinct = |of: fn(&Case) -> &str| replays.cases.iter().map(of).collect::<BTreeSet<&str>>();
-    let devices = distinct(|case| &case.row().device).into_iter().collect::<Vec<_>>().join(", ");
+    let devices = distinct(|case| &case.summary_row().device).into_iter().collect::<Vec<_>>().join(", ");
     (replays.rows > 0).then(|| {
         format!(
             "{} rows of {} online allocators and replayed plans on {} workloads, on the memory of: {devices}.",
-            count(replays.rows as u64),
+            format_count(replays.rows as u64),
             distinct(|case| &case.series.label).len(),
             distinct(Case::workload).len(),
         )
@@ -47,12 +47,13 @@ pub(crate) fn sentence(replays: &Replays) -> Option<String> {
 }
 
 /// Each online allocator over the workloads that also have a plan.
-pub(crate) fn summary(model: &Model, replays: &Replays) -> Table {
-    let pairs = pairs(model, replays);
+pub(crate) fn summary_table(model: &Model, replays: &Replays) -> Table {
+    let pairs = comparable_pairs(model, replays);
     let mut labels: Vec<&str> = pairs.iter().map(|pair| pair.label.as_str()).collect();
     labels.sort_unstable();
     labels.dedup();
-    let mut rows: Vec<Savings<'_>> = labels.into_iter().filter_map(|label| savings(label, &pairs)).collect();
+    let mut rows: Vec<Savings<'_>> =
+        labels.into_iter().filter_map(|label| saving_summary(label, &pairs)).collect();
     rows.sort_by(|a, b| a.mean.total_cmp(&b.mean));
     Table::from_rows(
         "online-allocators",
@@ -64,13 +65,13 @@ pub(crate) fn summary(model: &Model, replays: &Replays) -> Table {
          its first propagation.",
         rows,
         columns!(|row| [
-            ("allocator", "Online allocator", Value::text(row.label)),
-            ("workloads", "Workloads", Value::count(row.workloads)),
-            ("mean_over_requests", "Reserved over requests", Value::share(row.over_requests)),
-            ("mean_saving", "Best plan saves", Value::Share(row.mean)),
-            ("least_saving", "Least", Value::Share(row.least)),
-            ("most_saving", "Most", Value::Share(row.most.0)),
-            ("most_workload", "Most on", Value::text(row.most.1)),
+            ("allocator", "Online allocator", CellValue::text(row.label)),
+            ("workloads", "Workloads", CellValue::count(row.workloads)),
+            ("mean_over_requests", "Reserved over requests", CellValue::share(row.over_requests)),
+            ("mean_saving", "Best plan saves", CellValue::Share(row.mean)),
+            ("least_saving", "Least", CellValue::Share(row.least)),
+            ("most_saving", "Most", CellValue::Share(row.most.0)),
+            ("most_workload", "Most on", CellValue::text(row.most.1)),
         ]),
     )
 }
@@ -88,18 +89,18 @@ const APART: [&str; 4] = ["profile-guided", "network-wise", "plan", "empty-loop"
 
 /// Compares the allocators on the recorded nets (without one, on all workloads) of all allocators that served at least half;
 /// `None` without any.
-pub(crate) fn closeness(model: &Model, replays: &Replays) -> Option<Closeness> {
+pub(crate) fn allocator_closeness(model: &Model, replays: &Replays) -> Option<Closeness> {
     let is_online = |label: &str| !APART.iter().any(|apart| label.starts_with(apart));
     let mut held: BTreeMap<&str, BTreeMap<&str, f64>> = BTreeMap::new();
-    let pairs = pairs(model, replays);
-    let is_recorded = |pair: &&Pair<'_>| is_recorded(&pair.case.row().workload);
+    let pairs = comparable_pairs(model, replays);
+    let is_recorded = |pair: &&Pair<'_>| is_recorded(&pair.case.summary_row().workload);
     // Models were played on one or two pools alone, so they would crowd the others out.
     let has_nets = pairs.iter().any(|pair| is_recorded(&pair));
     let counts =
         |pair: &&Pair<'_>| pair.best > 0 && is_online(&pair.label) && (!has_nets || is_recorded(pair));
     for pair in pairs.iter().filter(counts) {
         let own = held.entry(pair.label.as_str()).or_default();
-        own.insert(pair.case.workload(), real(pair.held) / real(pair.best) - 1.0);
+        own.insert(pair.case.workload(), as_real(pair.held) / as_real(pair.best) - 1.0);
     }
     let all: BTreeSet<&str> = held.values().flat_map(BTreeMap::keys).copied().collect();
     held.retain(|_, own| 2 * own.len() >= all.len());
@@ -117,17 +118,17 @@ pub(crate) fn closeness(model: &Model, replays: &Replays) -> Option<Closeness> {
 }
 
 /// One pair for each held quantity of a case in tables; at least one.
-fn held(case: &Case, best: u64) -> Vec<Pair<'_>> {
-    case.held().into_iter().map(|(label, held)| Pair { case, label, held, best }).collect()
+fn held_pairs(case: &Case, best: u64) -> Vec<Pair<'_>> {
+    case.held_bytes().into_iter().map(|(label, held)| Pair { case, label, held, best }).collect()
 }
 
-fn pairs<'c>(model: &Model, replays: &'c Replays) -> Vec<Pair<'c>> {
+fn comparable_pairs<'c>(model: &Model, replays: &'c Replays) -> Vec<Pair<'c>> {
     let pair = |case: &'c Case| {
         let workload = model.workload_of(case.workload())?;
         let best = model.best_cell(workload)?.height?;
-        (case.row().performance.status == End::Complete).then(|| held(case, best))
+        (case.summary_row().performance.status == End::Complete).then(|| held_pairs(case, best))
     };
-    replays.simulated().filter_map(pair).flatten().collect()
+    replays.simulated_cases().filter_map(pair).flatten().collect()
 }
 
 /// What the best plans save of an allocator's memory.
@@ -141,11 +142,11 @@ struct Savings<'p> {
     most: (f64, &'p str),
 }
 
-fn savings<'p>(label: &'p str, pairs: &'p [Pair<'_>]) -> Option<Savings<'p>> {
+fn saving_summary<'p>(label: &'p str, pairs: &'p [Pair<'_>]) -> Option<Savings<'p>> {
     let own: Vec<&Pair<'_>> = pairs.iter().filter(|pair| pair.label == label).collect();
     let over_requests = shifted_geometric_mean(own.iter().map(|pair| pair.over_requests()), GAP_SHIFT).mean;
     let savings: Vec<(f64, &str)> =
-        own.iter().filter_map(|pair| Some((pair.saving()?, pair.case.workload()))).collect();
+        own.iter().filter_map(|pair| Some((pair.share_saved()?, pair.case.workload()))).collect();
     let kept = shifted_geometric_mean(savings.iter().map(|(saving, _)| Some(1.0 - saving)), 0.0).mean;
     let least = savings.iter().map(|(saving, _)| *saving).min_by(f64::total_cmp)?;
     let most = *savings.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -156,9 +157,9 @@ fn savings<'p>(label: &'p str, pairs: &'p [Pair<'_>]) -> Option<Savings<'p>> {
 pub(crate) fn of_workload(model: &Model, workload: usize, replays: &Replays, name: &str) -> Table {
     let subject = &model.workloads[workload];
     let best = model.best_cell(workload).and_then(|cell| cell.height);
-    let cases = replays.plain().filter(|case| subject.key == case.workload());
+    let cases = replays.plain_cases().filter(|case| subject.key == case.workload());
     let mut pairs: Vec<Pair<'_>> =
-        cases.filter_map(|case| held(case, best.unwrap_or(0)).into_iter().next()).collect();
+        cases.filter_map(|case| held_pairs(case, best.unwrap_or(0)).into_iter().next()).collect();
     pairs.sort_by_key(|pair| pair.held);
     Table::from_rows(
         format!("{name}-allocators"),
@@ -169,18 +170,18 @@ pub(crate) fn of_workload(model: &Model, workload: usize, replays: &Replays, nam
         pairs,
         columns!(|pair| {
             let case = pair.case;
-            let row = case.row();
+            let row = case.summary_row();
             [
-                ("allocator", "Online allocator", Value::text(&case.series.label)),
-                ("device", "Device", Value::text(case.place().name())),
-                ("status", "Status", Value::text(row.performance.status.name())),
-                ("reserved_bytes", "Reserved", Value::Bytes(row.performance.reserved_peak)),
-                ("settled_bytes", "Settled", Value::bytes(case.settled())),
-                ("over_requests", "Over requests", Value::share(pair.over_requests())),
-                ("saving", "Best plan saves", Value::share(best.and(pair.saving()))),
-                ("search_steps", "Search steps", Value::Count(row.performance.search_steps)),
-                ("time_ns", "Time", Value::nanoseconds(case.propagation_ns().map(|time| time.median))),
-                ("reason", "Remark", Value::text(&row.performance.reason)),
+                ("allocator", "Online allocator", CellValue::text(&case.series.label)),
+                ("device", "Device", CellValue::text(case.place().name())),
+                ("status", "Status", CellValue::text(row.performance.status.name())),
+                ("reserved_bytes", "Reserved", CellValue::Bytes(row.performance.reserved_peak)),
+                ("settled_bytes", "Settled", CellValue::bytes(case.settled_bytes())),
+                ("over_requests", "Over requests", CellValue::share(pair.over_requests())),
+                ("saving", "Best plan saves", CellValue::share(best.and(pair.share_saved()))),
+                ("search_steps", "Search steps", CellValue::Count(row.performance.search_steps)),
+                ("time_ns", "Time", CellValue::nanoseconds(case.propagation_ns().map(|time| time.median))),
+                ("reason", "Remark", CellValue::text(&row.performance.reason)),
             ]
         }),
     )

@@ -104,14 +104,14 @@ impl Claim {
 
     /// Whether a row has the claim's planners, workloads and capacity.
     pub(crate) fn is_about(&self, row: &CellRow) -> bool {
-        let any = |patterns: &[String], key: &str| patterns.iter().any(|pattern| fits(pattern, key));
+        let any = |patterns: &[String], key: &str| patterns.iter().any(|pattern| fits_pattern(pattern, key));
         row.target_bytes == self.capacity
             && any(&self.planners, &row.planner)
             && any(&self.workloads, &row.workload)
     }
 }
 
-fn fits(pattern: &str, key: &str) -> bool {
+fn fits_pattern(pattern: &str, key: &str) -> bool {
     match pattern.strip_suffix('*') {
         Some(start) => key.starts_with(start),
         None => key == pattern,
@@ -171,8 +171,10 @@ mod tests {
 
     #[test]
     fn a_star_stands_for_any_ending() {
-        assert!(fits("minimalloc/*", "minimalloc/a") && fits("best-fit", "best-fit"));
-        assert!(!fits("minimalloc/*", "idealloc/a") && !fits("best-fit", "best-fit/reference"));
+        assert!(fits_pattern("minimalloc/*", "minimalloc/a") && fits_pattern("best-fit", "best-fit"));
+        assert!(
+            !fits_pattern("minimalloc/*", "idealloc/a") && !fits_pattern("best-fit", "best-fit/reference")
+        );
     }
 
     #[test]

@@ -52,7 +52,7 @@ impl Quantity {
 
 impl Published {
     /// Where our figure lies relative to the published one.
-    pub(crate) fn lies(&self, ours: f64) -> &'static str {
+    pub(crate) fn relative_position(&self, ours: f64) -> &'static str {
         match ours {
             ours if ours < self.low => "below",
             ours if ours > self.high => "above",
@@ -72,7 +72,7 @@ static FILE: LazyLock<File> = LazyLock::new(|| {
 });
 
 /// The figures, in the file's order.
-pub(crate) fn published() -> &'static [Published] {
+pub(crate) fn published_figures() -> &'static [Published] {
     &FILE.figure
 }
 
@@ -82,8 +82,8 @@ mod tests {
 
     #[test]
     fn what_is_published_lies_within_its_rounding() {
-        assert!(published().len() >= 5);
-        for figure in published() {
+        assert!(published_figures().len() >= 5);
+        for figure in published_figures() {
             let number: f64 =
                 figure.published.split(' ').next().and_then(|n| n.parse().ok()).expect("a number");
             let unit = match figure.of {
@@ -91,9 +91,9 @@ mod tests {
                 Quantity::NetworkWise | Quantity::Pool => 1e9,
                 Quantity::PoolOverAlexnet | Quantity::SpeedUp => 1.0,
             };
-            assert_eq!(figure.lies(number * unit), "within its rounding", "{figure:?}");
-            assert_eq!(figure.lies(figure.low * 0.999), "below");
-            assert_eq!(figure.lies(figure.high * 1.001), "above");
+            assert_eq!(figure.relative_position(number * unit), "within its rounding", "{figure:?}");
+            assert_eq!(figure.relative_position(figure.low * 0.999), "below");
+            assert_eq!(figure.relative_position(figure.high * 1.001), "above");
         }
     }
 }

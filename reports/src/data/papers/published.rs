@@ -122,7 +122,7 @@ static FILE: LazyLock<Published> = LazyLock::new(|| {
 });
 
 /// The figures of the paper.
-pub(crate) fn published() -> &'static Published {
+pub(crate) fn published_paper() -> &'static Published {
     &FILE
 }
 
@@ -149,23 +149,23 @@ impl Published {
     }
 
     /// The figures of a net by size, on a machine like ours.
-    pub(crate) fn figures<'p>(&'p self, case: &Case) -> impl Iterator<Item = &'p Figure> {
+    pub(crate) fn figures_of<'p>(&'p self, case: &Case) -> impl Iterator<Item = &'p Figure> {
         self.of_case(case).filter(|figure| figure.by != By::Net)
     }
 
     /// The figure over several nets on a machine like ours that contains this net.
-    pub(crate) fn steps(&self, case: &Case) -> Option<&Figure> {
+    pub(crate) fn step_figure(&self, case: &Case) -> Option<&Figure> {
         self.of_case(case).find(|figure| figure.by == By::Net)
     }
 
-    pub(crate) fn counts<'p>(&'p self, case: &Case) -> impl Iterator<Item = &'p Counts> {
+    pub(crate) fn counts_of<'p>(&'p self, case: &Case) -> impl Iterator<Item = &'p Counts> {
         let is_of = |line: &&Counts| {
             By::Batch.is_of(case.sweep) && self.is_of(case, std::slice::from_ref(&line.net), &line.machine)
         };
         self.counts.iter().filter(is_of)
     }
 
-    pub(crate) fn claims<'p>(&'p self, case: &Case) -> impl Iterator<Item = &'p Claim> {
+    pub(crate) fn claims_of<'p>(&'p self, case: &Case) -> impl Iterator<Item = &'p Claim> {
         let numbers: Vec<u32> = self.of_case(case).map(|figure| figure.number).collect();
         let is_of = move |claim: &&Claim| {
             numbers.contains(&claim.figure) && self.is_of(case, &claim.nets, &claim.machine)
@@ -180,31 +180,32 @@ impl Claim {
         matches!(self.measure, Measure::Loss | Measure::Ratio)
     }
 
-    fn batches(&self) -> RangeInclusive<u64> {
+    fn batch_range(&self) -> RangeInclusive<u64> {
         self.batches[0]..=self.batches[1]
     }
 
     /// The runs that correspond to a claim.
-    pub(crate) fn runs<'c>(&self, case: &'c Case, scheduler: &str) -> Vec<&'c Run> {
-        let is_meant = |run: &&Run| run.series.label == scheduler && self.batches().contains(&run.row.batch);
+    pub(crate) fn matching_runs<'c>(&self, case: &'c Case, scheduler: &str) -> Vec<&'c Run> {
+        let is_meant =
+            |run: &&Run| run.series.label == scheduler && self.batch_range().contains(&run.row.batch);
         case.runs.iter().filter(is_meant).collect()
     }
 
     /// The figure of a run, if it has one.
-    pub(crate) fn value(&self, case: &Case, run: &Run) -> Option<f64> {
+    pub(crate) fn figure_of(&self, case: &Case, run: &Run) -> Option<f64> {
         match self.measure {
-            Measure::Speed => run.speed(),
-            Measure::Loss => run.loss(),
+            Measure::Speed => run.images_per_second(),
+            Measure::Loss => run.speed_loss(),
             Measure::Ratio => {
-                let over = case.run(self.over.as_deref()?, run.size)?;
-                Some(run.speed()? / over.speed()?)
+                let over = case.run_of(self.over.as_deref()?, run.size)?;
+                Some(run.images_per_second()? / over.images_per_second()?)
             }
             Measure::Runs | Measure::Fails => None,
         }
     }
 
     /// Where our figures from `least` to `most` lie relative to the published range.
-    pub(crate) fn lies(&self, ours: (f64, f64)) -> &'static str {
+    pub(crate) fn relative_position(&self, ours: (f64, f64)) -> &'static str {
         lies((self.low, self.high), ours)
     }
 }
@@ -215,7 +216,7 @@ mod tests {
 
     #[test]
     fn what_is_published_is_whole() {
-        let published = published();
+        let published = published_paper();
         assert_eq!(
             published.figure.iter().map(|figure| figure.number).collect::<Vec<_>>(),
             [15, 16, 17, 18, 19, 20, 21, 22]
@@ -241,7 +242,7 @@ mod tests {
     #[test]
     fn every_figure_is_explained_in_words() {
         let page = include_str!("../../../../docs/claims.md");
-        let (counts, claims) = (published().counts.iter(), published().claim.iter());
+        let (counts, claims) = (published_paper().counts.iter(), published_paper().claim.iter());
         for id in counts.map(|line| &line.id).chain(claims.map(|claim| &claim.id)) {
             assert_eq!(page.matches(&format!("| `{id}` | published |")).count(), 1, "docs/claims.md: `{id}`");
         }
@@ -249,8 +250,9 @@ mod tests {
 
     #[test]
     fn a_range_lies_against_both_ends() {
-        let claim = published().claim.iter().find(|claim| claim.high == Some(0.385)).expect("13 to 38 %");
-        let lies = |least, most| claim.lies((least, most));
+        let claim =
+            published_paper().claim.iter().find(|claim| claim.high == Some(0.385)).expect("13 to 38 %");
+        let lies = |least, most| claim.relative_position((least, most));
         assert_eq!(
             [lies(0.2, 0.3), lies(0.0, 0.05), lies(0.05, 0.2)],
             ["within", "below", "within and below"]

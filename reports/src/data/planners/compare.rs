@@ -6,7 +6,7 @@ use planlab_results::queries::{Leader, Leaders, Planner};
 use planlab_results::statistics::ShiftedMean;
 
 use crate::figures::plots::profile::Profile;
-use crate::format::real;
+use crate::format::as_real;
 
 /// A planner over the compared workloads. A cell without an answer counts with a penalty.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +28,7 @@ const UNSUPPORTED: &str = "do not support one of these, or were interrupted";
 
 impl Ranked {
     pub(crate) fn family(&self) -> &str {
-        family(&self.label)
+        planner_family(&self.label)
     }
 }
 
@@ -56,13 +56,13 @@ pub(crate) struct Family<'c> {
 }
 
 /// The planner's key: its name without parameters and limit.
-pub(crate) fn key(label: &str) -> &str {
+pub(crate) fn planner_key(label: &str) -> &str {
     label.split(' ').next().unwrap_or(label)
 }
 
 /// The family of a planner: its name without order, parameters and limit. Programs of other people stay apart.
-pub(crate) fn family(label: &str) -> &str {
-    let key = key(label);
+pub(crate) fn planner_family(label: &str) -> &str {
+    let key = planner_key(label);
     let segments = if key.starts_with("external/") { 2 } else { 1 };
     match key.match_indices('/').nth(segments - 1) {
         Some((end, _)) => &key[..end],
@@ -71,7 +71,7 @@ pub(crate) fn family(label: &str) -> &str {
 }
 
 /// The mean of a planner, if it covers all of its cells: others do not compare.
-pub(crate) fn whole(mean: ShiftedMean) -> Option<f64> {
+pub(crate) fn complete_mean(mean: ShiftedMean) -> Option<f64> {
     mean.mean.filter(|_| mean.failures == 0)
 }
 
@@ -80,12 +80,12 @@ impl Comparison {
     pub(crate) fn new(scope: &str, of: usize, leaders: &Leaders, planners: &[Planner]) -> Option<Self> {
         let ranked = |leader: &Leader| {
             let planner = &planners[leader.planner_number];
-            let gap = whole(leader.mean_gap())?.max(0.0);
+            let gap = complete_mean(leader.mean_gap())?.max(0.0);
             Some(Ranked {
                 planner: leader.planner_number,
                 label: planner.label.clone(),
                 gap,
-                time_ns: whole(leader.mean_time()),
+                time_ns: complete_mean(leader.mean_time()),
                 unanswered: leader.unanswered,
             })
         };
@@ -107,12 +107,12 @@ impl Comparison {
     }
 
     /// How much it compares: planners times workloads.
-    pub(crate) const fn extent(&self) -> usize {
+    pub(crate) const fn comparison_extent(&self) -> usize {
         self.ranked.len() * self.workloads.len()
     }
 
     /// The families, each with its best variant; the best first.
-    pub(crate) fn families(&self) -> Vec<Family<'_>> {
+    pub(crate) fn ranked_families(&self) -> Vec<Family<'_>> {
         let mut families: Vec<Family<'_>> = Vec::new();
         for best in &self.ranked {
             let name = best.family();
@@ -125,7 +125,7 @@ impl Comparison {
     }
 
     /// A planner's rank from 1, and the number of other planners with the same mean gap; `None` if it is not compared.
-    pub(crate) fn rank(&self, planner: usize) -> Option<(usize, usize)> {
+    pub(crate) fn planner_rank(&self, planner: usize) -> Option<(usize, usize)> {
         let own = self.ranked.iter().find(|one| one.planner == planner)?.gap;
         let counted = |is: fn(f64, f64) -> bool| self.ranked.iter().filter(|one| is(one.gap, own)).count();
         let less = counted(|gap, own| gap < own);
@@ -133,7 +133,7 @@ impl Comparison {
     }
 
     /// The planners to which no other is both faster and closer; the fastest first.
-    pub(crate) fn front(&self) -> Vec<&Ranked> {
+    pub(crate) fn pareto_front(&self) -> Vec<&Ranked> {
         let mut timed: Vec<(f64, &Ranked)> =
             self.ranked.iter().filter_map(|one| Some((one.time_ns?, one))).collect();
         timed.sort_by(|a, b| a.0.total_cmp(&b.0).then_with(|| a.1.gap.total_cmp(&b.1.gap)));
@@ -147,7 +147,7 @@ impl Comparison {
     }
 
     /// The planner with the least mean gap.
-    pub(crate) fn closest(&self) -> Option<&Ranked> {
+    pub(crate) fn closest_planner(&self) -> Option<&Ranked> {
         self.ranked.first()
     }
 
@@ -157,10 +157,10 @@ impl Comparison {
     }
 
     /// The best variants of the families that are on the front or among the closest, at most `most` planners.
-    pub(crate) fn chosen(&self, most: usize) -> Vec<&Ranked> {
-        let mut chosen = self.front();
+    pub(crate) fn best_variants(&self, most: usize) -> Vec<&Ranked> {
+        let mut chosen = self.pareto_front();
         chosen.truncate(most);
-        for family in self.families() {
+        for family in self.ranked_families() {
             let is_there = chosen.iter().any(|one| one.family() == family.name);
             if chosen.len() < most && !is_there {
                 chosen.push(family.best);
@@ -171,7 +171,7 @@ impl Comparison {
 
     /// The profiles of some of its planners over its workloads, each height relative to the lowest of all its planners;
     /// `height` returns that of a planner on a workload in bytes.
-    pub(crate) fn profiles<'c>(
+    pub(crate) fn height_profiles<'c>(
         &self,
         chosen: impl IntoIterator<Item = &'c Ranked>,
         height: impl Fn(usize, usize) -> Option<u64>,
@@ -182,7 +182,7 @@ impl Comparison {
         let profile = |one: &'c Ranked| {
             let ratio = |(&workload, lowest): (&usize, &Option<u64>)| {
                 let (own, lowest) = (height(one.planner, workload)?, (*lowest)?);
-                Some(if lowest == 0 { 1.0 } else { real(own) / real(lowest) })
+                Some(if lowest == 0 { 1.0 } else { as_real(own) / as_real(lowest) })
             };
             let mut ratios: Vec<f64> = self.workloads.iter().zip(&lowest).filter_map(ratio).collect();
             ratios.sort_by(f64::total_cmp);
@@ -223,31 +223,31 @@ mod tests {
             ("external/cp-sat @ 1 s", "external/cp-sat"),
             ("external/a/b", "external/a"),
         ] {
-            assert_eq!(family(label), name);
+            assert_eq!(planner_family(label), name);
         }
         let compared = sample();
-        let families: Vec<_> = compared.families().into_iter().map(|f| (f.name, f.variants)).collect();
+        let families: Vec<_> = compared.ranked_families().into_iter().map(|f| (f.name, f.variants)).collect();
         assert_eq!(families, [("exact", 2), ("first-fit", 2), ("slow-and-far", 1)]);
     }
 
     #[test]
     fn the_front_holds_whatever_is_not_beaten_in_both() {
         let compared = sample();
-        let front: Vec<&str> = compared.front().into_iter().map(|one| one.label.as_str()).collect();
+        let front: Vec<&str> = compared.pareto_front().into_iter().map(|one| one.label.as_str()).collect();
         assert_eq!(front, ["first-fit/start", "first-fit/size", "exact {\"threads\":2}"]);
         assert_eq!(compared.closest_within(1e6).map(|one| one.label.as_str()), Some("first-fit/size"));
         assert_eq!(compared.closest_within(1e5), None);
-        let chosen: Vec<&str> = compared.chosen(9).into_iter().map(|one| one.label.as_str()).collect();
+        let chosen: Vec<&str> = compared.best_variants(9).into_iter().map(|one| one.label.as_str()).collect();
         assert_eq!(chosen.last(), Some(&"slow-and-far"));
-        assert_eq!(compared.chosen(2).len(), 2);
+        assert_eq!(compared.best_variants(2).len(), 2);
     }
 
     #[test]
     fn planners_with_equal_gaps_share_a_rank() {
         let compared = sample();
-        let ranks: Vec<_> = compared.ranked.iter().map(|one| compared.rank(one.planner)).collect();
+        let ranks: Vec<_> = compared.ranked.iter().map(|one| compared.planner_rank(one.planner)).collect();
         assert_eq!(ranks, [(1, 1), (1, 1), (3, 0), (4, 0), (5, 0)].map(Some));
-        assert_eq!(compared.rank(99), None);
+        assert_eq!(compared.planner_rank(99), None);
     }
 
     #[test]
@@ -259,7 +259,7 @@ mod tests {
             (_, 1) => Some(1),
             _ => Some(150),
         };
-        let profiles = compared.profiles(&compared.ranked, height);
+        let profiles = compared.height_profiles(&compared.ranked, height);
         assert_eq!(profiles[1].1.ratios, [1.0, 1.0]);
         assert_eq!(profiles[2].1.ratios, [1.0, 1.5]);
         assert_eq!((profiles[4].1.ratios.as_slice(), profiles[4].1.total), (&[1.5][..], 2));

@@ -12,7 +12,7 @@ use planlab_results::scale::Curve;
 use planlab_results::{Provenance, StoreError, WorkloadKey};
 
 use crate::data::natural::natural;
-use crate::data::planners::compare::{Comparison, family};
+use crate::data::planners::compare::{Comparison, planner_family};
 use crate::figures::Series;
 
 #[derive(Clone, Debug)]
@@ -69,17 +69,17 @@ pub(crate) struct Model {
 impl Model {
     pub(crate) fn new(tables: Tables) -> Result<Self, StoreError> {
         let all = tables.cells(natural)?;
-        let (cells, leaders, heights) = (all.rows()?, all.leaders()?, all.heights()?);
-        let pairs = |reference| Ok::<_, StoreError>((reference, all.against(reference)?));
+        let (cells, leaders, heights) = (all.rows()?, all.planner_leaders()?, all.planner_heights()?);
+        let pairs = |reference| Ok::<_, StoreError>((reference, all.compare_with(reference)?));
         let height = |of: &Height| Some(((of.planner_number, of.workload_number), of.height?));
-        let (workloads, boards) = (workloads(&cells), all.boards()?);
+        let (workloads, boards) = (collect_workloads(&cells), all.board_leaders()?);
         let every: Vec<usize> = (0..workloads.len()).collect();
         let whole = all.leaders_on(&every)?;
-        let compared = compared(&all, &workloads, &whole, &boards)?;
+        let compared = compare_planners(&all, &workloads, &whole, &boards)?;
         let heights: BTreeMap<(usize, usize), u64> = heights.iter().filter_map(height).collect();
         let mut lowest: Vec<BTreeMap<String, (u64, usize)>> = vec![BTreeMap::new(); workloads.len()];
         for (&(planner, workload), &height) in &heights {
-            let name = family(&all.planners[planner].label).to_owned();
+            let name = planner_family(&all.planners[planner].label).to_owned();
             let known = lowest[workload].entry(name).or_insert((height, planner));
             *known = (height, planner).min(*known);
         }
@@ -89,10 +89,10 @@ impl Model {
             compared,
             whole,
             cells,
-            pairs: reference(&leaders).map(pairs).transpose()?,
+            pairs: reference_planner(&leaders).map(pairs).transpose()?,
             leaders,
             boards,
-            gaps: all.gaps()?,
+            gaps: all.planner_gaps()?,
             group_gaps: all.gaps_by_group()?,
             planner_gaps: all.gaps_by_planner()?,
             heights,
@@ -101,18 +101,18 @@ impl Model {
             machines: tables.machines()?,
             suites: tables.suites()?,
             limits: tables.limits()?,
-            curves: tables.curves()?,
-            digest: tables.digest()?,
+            curves: tables.growth_curves()?,
+            digest: tables.rows_digest()?,
             tables,
         })
     }
 
     /// The number of rows.
-    pub(crate) fn rows(&self) -> u64 {
+    pub(crate) fn row_count(&self) -> u64 {
         self.all.statuses.values().sum()
     }
 
-    pub(crate) fn planner(&self, cell: &CellRow) -> &Planner {
+    pub(crate) fn planner_of_cell(&self, cell: &CellRow) -> &Planner {
         &self.all.planners[cell.planner_number]
     }
 
@@ -127,24 +127,24 @@ impl Model {
     }
 
     /// A planner's name in tables, with a mark if it uses hand-overs.
-    pub(crate) fn marked(&self, planner: usize) -> String {
+    pub(crate) fn marked_name(&self, planner: usize) -> String {
         let Planner { label, is_in_place, .. } = &self.all.planners[planner];
         format!("{label}{}", if *is_in_place { " \u{21c4}" } else { "" })
     }
 
-    pub(crate) fn series(&self, planner: usize) -> Series {
+    pub(crate) fn series_of(&self, planner: usize) -> Series {
         Series { label: self.all.planners[planner].label.clone(), number: planner }
     }
 
     /// The height of a planner on a workload: the lower median over its cells (seeds). `None` if it did not run or has
     /// no answer. Cells with a given capacity do not count.
-    pub(crate) fn height(&self, planner: usize, workload: usize) -> Option<u64> {
+    pub(crate) fn height_on(&self, planner: usize, workload: usize) -> Option<u64> {
         self.heights.get(&(planner, workload)).copied()
     }
 
     /// The lowest height on a workload by a planner of another family, and that planner.
-    pub(crate) fn rival(&self, planner: usize, workload: usize) -> Option<(u64, usize)> {
-        let own = family(&self.all.planners[planner].label);
+    pub(crate) fn lowest_rival(&self, planner: usize, workload: usize) -> Option<(u64, usize)> {
+        let own = planner_family(&self.all.planners[planner].label);
         let others = self.lowest[workload].iter().filter(|(name, _)| *name != own);
         others.map(|(_, &lowest)| lowest).min()
     }
@@ -172,7 +172,7 @@ impl Model {
 
 /// The comparison of the summary: over the recorded nets if it covers some of them and some planners, otherwise over the
 /// suite, or over everything, that compares the most.
-fn compared(
+fn compare_planners(
     all: &Cells,
     workloads: &[Workload],
     whole: &Leaders,
@@ -194,15 +194,15 @@ fn compared(
         });
     // Of equals the first, which is the widest.
     let all: Vec<Comparison> = whole.into_iter().chain(of_suites).collect();
-    Ok(all.into_iter().rev().max_by_key(Comparison::extent))
+    Ok(all.into_iter().rev().max_by_key(Comparison::comparison_extent))
 }
 
 /// Whether a workload was recorded from a framework.
 pub(crate) fn is_recorded(key: &WorkloadKey) -> bool {
-    key.net().is_some_and(|net| net.route != "model")
+    key.net_parts().is_some_and(|net| net.route != "model")
 }
 
-fn workloads(cells: &[CellRow]) -> Vec<Workload> {
+fn collect_workloads(cells: &[CellRow]) -> Vec<Workload> {
     let mut workloads: Vec<Workload> = Vec::new();
     for (number, cell) in cells.iter().enumerate() {
         if cell.workload_number == workloads.len() {
@@ -219,12 +219,12 @@ fn workloads(cells: &[CellRow]) -> Vec<Workload> {
     workloads
 }
 
-fn reference(leaders: &[Leader]) -> Option<usize> {
-    leaders.iter().min_by(|a, b| order(a, b)).map(|leader| leader.planner_number)
+fn reference_planner(leaders: &[Leader]) -> Option<usize> {
+    leaders.iter().min_by(|a, b| compare_leaders(a, b)).map(|leader| leader.planner_number)
 }
 
 /// Planners on the most workloads first, then those with the least mean gap.
-pub(crate) fn order(a: &Leader, b: &Leader) -> Ordering {
+pub(crate) fn compare_leaders(a: &Leader, b: &Leader) -> Ordering {
     let gap = |leader: &Leader| leader.mean_gap().mean.unwrap_or(f64::INFINITY);
     b.workloads.cmp(&a.workloads).then_with(|| gap(a).total_cmp(&gap(b)))
 }

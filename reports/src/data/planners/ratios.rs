@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use planlab_results::statistics::{median, shifted_geometric_mean};
 use planlab_results::{Record, Status, latest_builds};
 
-use crate::format::real;
+use crate::format::as_real;
 
 /// The prefix of the keys of external planners.
 const EXTERNAL: &str = "external/";
@@ -67,14 +67,14 @@ impl<'r> Field<'r> {
             work: row.work_limit,
         };
         let mut field = Self::default();
-        for ((subject, variant), rows) in latest_builds(rows, |row| (subject(row), variant(row))) {
+        for ((subject, variant), rows) in latest_builds(rows, |row| (subject_of(row), variant(row))) {
             field.figures.entry(subject).or_default().insert(variant, Figure { rows });
         }
         field
     }
 
     /// The variants at a capacity that match one of the names.
-    fn variants(&self, names: &[Named]) -> BTreeSet<Variant> {
+    fn matching_variants(&self, names: &[Named]) -> BTreeSet<Variant> {
         let subjects = self.figures.iter().filter(|(subject, _)| subject.capacity.is_some());
         let all = subjects.flat_map(|(_, figures)| figures.keys());
         all.filter(|variant| names.iter().any(|name| name.planners.contains(&variant.planner)))
@@ -83,7 +83,7 @@ impl<'r> Field<'r> {
     }
 }
 
-fn subject(row: &Record) -> Subject {
+fn subject_of(row: &Record) -> Subject {
     let family = match row.workload.route() {
         "synthetic" => row.workload.group(),
         route => route,
@@ -106,50 +106,50 @@ pub(crate) struct Figure<'r> {
 
 impl Figure<'_> {
     /// The median of the seconds to the answer; `None` if half the repetitions or more have no answer.
-    pub(crate) fn seconds(&self) -> Option<f64> {
-        self.median(|row| is_answer(row).then(|| wall_ns(row)).flatten())
+    pub(crate) fn median_seconds(&self) -> Option<f64> {
+        self.median_of(|row| is_answer(row).then(|| wall_ns(row)).flatten())
     }
 
     /// The same by the planner's own clock; `None` if that clock is too coarse for the time.
     pub(crate) fn own_seconds(&self) -> Option<f64> {
-        self.median(|row| row.reported_ns.filter(|_| is_answer(row))).filter(|&seconds| seconds > 0.0)
+        self.median_of(|row| row.reported_ns.filter(|_| is_answer(row))).filter(|&seconds| seconds > 0.0)
     }
 
     /// The seconds spent, with or without an answer.
     pub(crate) fn spent_seconds(&self) -> Option<f64> {
-        self.median(wall_ns)
+        self.median_of(wall_ns)
     }
 
     /// The time at which the best plan was found. A trajectory counts from the start of the run. For an external
     /// planner it is the time of its process, as its plan is read at the end.
     pub(crate) fn best_after_seconds(&self) -> Option<f64> {
-        self.median(|row| {
+        self.median_of(|row| {
             let height = row.height?;
             let found = row.trajectory.iter().find(|point| point.height == Some(height))?;
             Some(wall_ns(row).map_or(found.elapsed_ns, |wall| found.elapsed_ns.min(wall)))
         })
     }
 
-    fn median(&self, value: impl Fn(&Record) -> Option<u64>) -> Option<f64> {
-        let seconds = |row: &&Record| value(row).map_or(f64::INFINITY, |ns| real(ns) / 1e9);
+    fn median_of(&self, value: impl Fn(&Record) -> Option<u64>) -> Option<f64> {
+        let seconds = |row: &&Record| value(row).map_or(f64::INFINITY, |ns| as_real(ns) / 1e9);
         let values: Vec<f64> = self.rows.iter().map(seconds).collect();
         median(&values).filter(|value| value.is_finite())
     }
 
     /// The number of repetitions, and the number with an answer.
-    pub(crate) fn answers(&self) -> (usize, usize) {
+    pub(crate) fn answer_counts(&self) -> (usize, usize) {
         (self.rows.iter().filter(|row| is_answer(row)).count(), self.rows.len())
     }
 
     /// The height of the middle repetition.
-    pub(crate) fn height(&self) -> Option<u64> {
+    pub(crate) fn middle_height(&self) -> Option<u64> {
         let mut heights: Vec<u64> = self.rows.iter().map(|row| row.height.unwrap_or(u64::MAX)).collect();
         heights.sort_unstable();
         heights.get((heights.len() - 1) / 2).copied().filter(|&height| height != u64::MAX)
     }
 
     /// The bound of the middle repetition, and its evidence.
-    pub(crate) fn bound(&self) -> (u64, &str) {
+    pub(crate) fn middle_bound(&self) -> (u64, &str) {
         let mut bounds: Vec<(u64, &str)> =
             self.rows.iter().map(|row| (row.bound, row.bound_evidence.name())).collect();
         bounds.sort_unstable();
@@ -166,10 +166,10 @@ impl Figure<'_> {
     }
 
     /// The outcome in a word or two: that of the first repetition without an answer, if there is one.
-    pub(crate) fn word(&self) -> String {
+    pub(crate) fn outcome_word(&self) -> String {
         let speaker = self.rows.iter().find(|row| !is_answer(row)).or(self.rows.first());
         let Some(row) = speaker else { return String::new() };
-        let (answers, runs) = self.answers();
+        let (answers, runs) = self.answer_counts();
         let word = match row.status {
             Status::Timeout => "no answer (timeout)".to_owned(),
             Status::Unknown => "no answer".to_owned(),
@@ -181,7 +181,7 @@ impl Figure<'_> {
     }
 
     pub(crate) fn limit_seconds(&self) -> Option<f64> {
-        self.median(|row| row.wall_limit_ns)
+        self.median_of(|row| row.wall_limit_ns)
     }
 }
 
@@ -218,7 +218,7 @@ pub(crate) struct Line<'f> {
     pub(crate) over: Option<&'f Figure<'f>>,
 }
 
-/// Which clock measures the other planner's times: [`Figure::seconds`] or [`Figure::own_seconds`].
+/// Which clock measures the other planner's times: [`Figure::median_seconds`] or [`Figure::own_seconds`].
 type Clock<'f> = fn(&Figure<'f>) -> Option<f64>;
 
 /// A mean of ratios over the subjects that the other planner answers.
@@ -232,8 +232,8 @@ pub(crate) struct Mean {
 
 impl<'f> Pair<'f> {
     /// Every pair of variants that match the globs.
-    pub(crate) fn all(field: &'f Field<'_>, of: &[Named], over: &[Named]) -> Vec<Self> {
-        let (of, over) = (field.variants(of), field.variants(over));
+    pub(crate) fn all_pairs(field: &'f Field<'_>, of: &[Named], over: &[Named]) -> Vec<Self> {
+        let (of, over) = (field.matching_variants(of), field.matching_variants(over));
         let pairs = of.iter().flat_map(|of| over.iter().map(move |over| (of, over)));
         pairs.filter(|(of, over)| of != over).map(|(of, over)| Self::new(field, of, over)).collect()
     }
@@ -249,14 +249,14 @@ impl<'f> Pair<'f> {
         Self { of: of.clone(), over: over.clone(), lines }
     }
 
-    pub(crate) fn mean(&self, clock: Clock<'f>) -> Mean {
+    pub(crate) fn mean_ratio(&self, clock: Clock<'f>) -> Mean {
         let mut ours_missing = 0;
         let mut ratios = Vec::new();
         for line in &self.lines {
             let (Some(of), Some(theirs)) = (line.of, line.over.and_then(clock)) else {
                 continue;
             };
-            let ours = of.seconds().or_else(|| {
+            let ours = of.median_seconds().or_else(|| {
                 ours_missing += 1;
                 of.limit_seconds()
             });
@@ -268,7 +268,7 @@ impl<'f> Pair<'f> {
 }
 
 impl<'f> Line<'f> {
-    pub(crate) fn ratio(&self, clock: Clock<'f>) -> Option<f64> {
-        Some(self.of?.seconds()? / clock(self.over?)?)
+    pub(crate) fn time_ratio(&self, clock: Clock<'f>) -> Option<f64> {
+        Some(self.of?.median_seconds()? / clock(self.over?)?)
     }
 }

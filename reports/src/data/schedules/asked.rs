@@ -21,7 +21,7 @@ pub(crate) struct Net {
 impl Net {
     /// `model/resnet50/train/b512/i448` is `resnet50` with images of 448. If the key is not that of a model, its
     /// remainder is the name.
-    pub(crate) fn of(workload: &str) -> Self {
+    pub(crate) fn from_workload(workload: &str) -> Self {
         let number = |part: &str, letter: char| -> Option<u64> {
             let digits = part.strip_prefix(letter)?;
             digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse().ok())?
@@ -50,8 +50,8 @@ impl Net {
 /// are positive, so their bits sort in the same order as the rates.
 pub(crate) type Shown = (String, Option<u64>, Option<String>, String, u64, u64, u64);
 
-pub(crate) fn shown(row: &ScheduleRow) -> Shown {
-    let Net { name, sequence, workspace, .. } = Net::of(&row.workload);
+pub(crate) fn shown_problem(row: &ScheduleRow) -> Shown {
+    let Net { name, sequence, workspace, .. } = Net::from_workload(&row.workload);
     let (out, back) = (row.copy_out.to_bits(), row.copy_in.to_bits());
     (name, sequence, workspace, row.machine.clone(), out, back, row.capacity)
 }
@@ -70,7 +70,7 @@ pub(crate) struct Variant {
 }
 
 /// The rows of one name by variant. At one size, all rows of a variant have the same problem.
-pub(crate) fn variants<'r>(rows: &[&'r ScheduleRow]) -> BTreeMap<Variant, Vec<&'r ScheduleRow>> {
+pub(crate) fn group_by_variant<'r>(rows: &[&'r ScheduleRow]) -> BTreeMap<Variant, Vec<&'r ScheduleRow>> {
     let origin = |row: &ScheduleRow| (row.rates_digest.clone(), row.times.clone());
     let known: BTreeSet<_> = rows.iter().map(|row| origin(row)).filter(|of| of.0.is_some()).collect();
     // If the other rows are all of one machine, older rows are assumed to be of it too.
@@ -84,9 +84,9 @@ pub(crate) fn variants<'r>(rows: &[&'r ScheduleRow]) -> BTreeMap<Variant, Vec<&'
     }
     let mut aged: BTreeMap<Variant, Vec<&ScheduleRow>> = BTreeMap::new();
     for (variant, rows) in groups {
-        let ages = ages(&rows);
+        let ages = problem_ages(&rows);
         for row in rows {
-            let age = ages[&(size(row), row.problem.as_str())];
+            let age = ages[&(problem_size(row), row.problem.as_str())];
             aged.entry(Variant { age, ..variant.clone() }).or_default().push(row);
         }
     }
@@ -96,15 +96,15 @@ pub(crate) fn variants<'r>(rows: &[&'r ScheduleRow]) -> BTreeMap<Variant, Vec<&'
 type Size = (u64, Option<u64>);
 
 /// Batch and input.
-fn size(row: &ScheduleRow) -> Size {
-    (row.batch, Net::of(&row.workload).input)
+fn problem_size(row: &ScheduleRow) -> Size {
+    (row.batch, Net::from_workload(&row.workload).input)
 }
 
 /// For each problem, the number of later ones of the same size.
-fn ages<'r>(rows: &[&'r ScheduleRow]) -> BTreeMap<(Size, &'r str), usize> {
+fn problem_ages<'r>(rows: &[&'r ScheduleRow]) -> BTreeMap<(Size, &'r str), usize> {
     let mut sizes: BTreeMap<Size, BTreeMap<&str, u64>> = BTreeMap::new();
     for row in rows {
-        let last = sizes.entry(size(row)).or_default().entry(row.problem.as_str()).or_default();
+        let last = sizes.entry(problem_size(row)).or_default().entry(row.problem.as_str()).or_default();
         *last = row.started_ns.max(*last);
     }
     let mut ages = BTreeMap::new();
@@ -127,24 +127,24 @@ pub(crate) enum Sweep {
 
 impl Sweep {
     /// The size of a row that varies.
-    pub(crate) fn size(self, row: &ScheduleRow) -> u64 {
+    pub(crate) fn varying_size(self, row: &ScheduleRow) -> u64 {
         match self {
             Self::Batch { .. } => row.batch,
-            Self::Input { .. } => Net::of(&row.workload).input.unwrap_or_default(),
+            Self::Input { .. } => Net::from_workload(&row.workload).input.unwrap_or_default(),
         }
     }
 }
 
 /// The rows of a variant by the size that varies. If both batches and inputs vary, the one with fewer values is held
 /// constant.
-pub(crate) fn sweeps<'r>(rows: &[&'r ScheduleRow]) -> BTreeMap<Sweep, Vec<&'r ScheduleRow>> {
-    let sized = || rows.iter().map(|row| size(row)).filter(|(_, input)| input.is_some());
+pub(crate) fn group_by_sweep<'r>(rows: &[&'r ScheduleRow]) -> BTreeMap<Sweep, Vec<&'r ScheduleRow>> {
+    let sized = || rows.iter().map(|row| problem_size(row)).filter(|(_, input)| input.is_some());
     let batches: BTreeSet<u64> = sized().map(|(batch, _)| batch).collect();
     let inputs: BTreeSet<Option<u64>> = sized().map(|(_, input)| input).collect();
     let is_by_input = batches.len() == 1 || inputs.len() > batches.len();
     let mut sweeps: BTreeMap<Sweep, Vec<&ScheduleRow>> = BTreeMap::new();
     for row in rows {
-        let sweep = match size(row) {
+        let sweep = match problem_size(row) {
             (batch, Some(_)) if is_by_input => Sweep::Input { batch },
             (_, input) => Sweep::Batch { input },
         };
@@ -155,7 +155,7 @@ pub(crate) fn sweeps<'r>(rows: &[&'r ScheduleRow]) -> BTreeMap<Sweep, Vec<&'r Sc
 
 /// The limits of a run, to compare how wide they are. A run whose limits are all at least as wide as another's never
 /// compares as less.
-pub(crate) fn width(row: &ScheduleRow) -> [u64; 4] {
+pub(crate) fn limit_width(row: &ScheduleRow) -> [u64; 4] {
     [row.work_limit, row.wall_limit_ns, row.memory_limit_bytes, row.planner_wall_ns]
         .map(|limit| limit.unwrap_or(u64::MAX))
 }
@@ -167,12 +167,12 @@ mod tests {
     #[test]
     fn a_net_is_its_workload_without_the_sizes() {
         let names = ["model/resnet50/train/b512", "mine.jsonl/b3", "b/bx", "net/s3/train/b1/i9"];
-        let nets = names.map(Net::of);
+        let nets = names.map(Net::from_workload);
         let named = ["resnet50", "mine.jsonl", "b/bx", "net/s3/i9"];
         assert_eq!(nets.map(|net| (net.name, net.input)), named.map(|name| (name.to_owned(), None)));
-        let net = Net::of("model/bert-base/train/b8/s128/i64/wsx0.05");
+        let net = Net::from_workload("model/bert-base/train/b8/s128/i64/wsx0.05");
         assert_eq!((net.name.as_str(), net.sequence, net.input), ("bert-base", Some(128), Some(64)));
         assert_eq!(net.workspace.as_deref(), Some("x0.05"));
-        assert_eq!(Net::of("model/s9/train/b1").name, "s9", "a net may be called so");
+        assert_eq!(Net::from_workload("model/s9/train/b1").name, "s9", "a net may be called so");
     }
 }

@@ -5,10 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use planlab_dsa::Digest;
 use planlab_results::schedule::ScheduleRow;
 
-use super::asked::{Net, Shown, Sweep, Variant, shown, sweeps, variants, width};
+use super::asked::{
+    Net, Shown, Sweep, Variant, group_by_sweep, group_by_variant, limit_width, shown_problem,
+};
 use crate::data::natural::natural;
 use crate::figures::Series;
-use crate::format::{real, rounded};
+use crate::format::{as_real, format_rounded};
 
 /// All schedule rows of a store; independent of their order.
 #[derive(Clone, Debug, Default)]
@@ -66,7 +68,7 @@ impl Schedules {
     }
 
     /// The runs of all cases, each with its case.
-    pub(crate) fn runs(&self) -> impl Iterator<Item = (&Case, &Run)> {
+    pub(crate) fn all_runs(&self) -> impl Iterator<Item = (&Case, &Run)> {
         self.cases.iter().flat_map(|case| case.runs.iter().map(move |run| (case, run)))
     }
 }
@@ -76,14 +78,14 @@ fn cases(rows: &[ScheduleRow]) -> Vec<Case> {
     let schedulers: Vec<&str> = schedulers.into_iter().collect();
     let mut groups: BTreeMap<Shown, Vec<&ScheduleRow>> = BTreeMap::new();
     for row in rows {
-        groups.entry(shown(row)).or_default().push(row);
+        groups.entry(shown_problem(row)).or_default().push(row);
     }
     let mut cases = Vec::new();
     for (shown, rows) in groups {
-        let variants = variants(&rows);
+        let variants = group_by_variant(&rows);
         for (variant, rows) in &variants {
             let words = words(variant, &variants.keys().collect::<Vec<_>>());
-            for (sweep, rows) in sweeps(rows) {
+            for (sweep, rows) in group_by_sweep(rows) {
                 let (net, sequence, workspace, machine, out, back, capacity) = shown.clone();
                 cases.push(Case {
                     net,
@@ -108,8 +110,8 @@ fn runs(rows: &[&ScheduleRow], sweep: Sweep, schedulers: &[&str]) -> Vec<Run> {
     let mut chosen: BTreeMap<(u64, usize), &ScheduleRow> = BTreeMap::new();
     for row in rows {
         let number = schedulers.iter().position(|name| *name == row.scheduler).unwrap_or(0);
-        let best = chosen.entry((sweep.size(row), number)).or_insert(row);
-        if (width(row), row.started_ns) >= (width(best), best.started_ns) {
+        let best = chosen.entry((sweep.varying_size(row), number)).or_insert(row);
+        if (limit_width(row), row.started_ns) >= (limit_width(best), best.started_ns) {
             *best = row;
         }
     }
@@ -151,12 +153,12 @@ fn is_failure(row: &ScheduleRow) -> bool {
 fn digest(rows: &[ScheduleRow]) -> String {
     let lines = rows.iter().filter_map(|row| serde_json::to_string(row).ok());
     let text: String = lines.flat_map(|line| [line, "\n".to_owned()]).collect();
-    Digest::of_bytes(text.as_bytes()).short()
+    Digest::of_bytes(text.as_bytes()).short_text()
 }
 
 impl Case {
     /// `resnet50`, or `resnext101-3d at batch 1`: the net with the sizes that do not vary.
-    pub(crate) fn subject(&self) -> String {
+    pub(crate) fn subject_name(&self) -> String {
         let (batch, input) = match self.sweep {
             Sweep::Batch { input } => (None, input),
             Sweep::Input { batch } => (Some(batch), None),
@@ -171,7 +173,7 @@ impl Case {
 
     /// For example `resnet50 on x86-pcie3 (12 GB/s, 14.95 GB)`.
     pub(crate) fn name(&self) -> String {
-        format!("{} on {}", self.subject(), self.place())
+        format!("{} on {}", self.subject_name(), self.place())
     }
 
     /// For example `x86-pcie3 (12 GB/s, 14.95 GB)`.
@@ -181,7 +183,7 @@ impl Case {
     }
 
     /// The size that varies: `batch` or `input`.
-    pub(crate) const fn noun(&self) -> &'static str {
+    pub(crate) const fn size_noun(&self) -> &'static str {
         match self.sweep {
             Sweep::Batch { .. } => "batch",
             Sweep::Input { .. } => "input",
@@ -199,39 +201,39 @@ impl Case {
         Series::distinct(self.runs.iter().map(|run| &run.series))
     }
 
-    pub(crate) fn at(&self, size: u64) -> impl Iterator<Item = &Run> {
+    pub(crate) fn runs_at(&self, size: u64) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(move |run| run.size == size)
     }
 
     /// The runs of a scheduler, by size.
-    pub(crate) fn of(&self, scheduler: usize) -> impl Iterator<Item = &Run> {
+    pub(crate) fn runs_of(&self, scheduler: usize) -> impl Iterator<Item = &Run> {
         self.runs.iter().filter(move |run| run.series.number == scheduler)
     }
 
-    pub(crate) fn run(&self, scheduler: &str, size: u64) -> Option<&Run> {
-        self.at(size).find(|run| run.series.label == scheduler)
+    pub(crate) fn run_of(&self, scheduler: &str, size: u64) -> Option<&Run> {
+        self.runs_at(size).find(|run| run.series.label == scheduler)
     }
 
     /// The fastest run at a size whose offsets fit; among equals in-core, otherwise the first.
-    pub(crate) fn fastest(&self, size: u64) -> Option<&Run> {
-        let fitting = self.at(size).filter(|run| run.fits() == Some(true));
-        fitting.min_by_key(|run| (run.iteration(), run.series.label != IN_CORE))
+    pub(crate) fn fastest_other(&self, size: u64) -> Option<&Run> {
+        let fitting = self.runs_at(size).filter(|run| run.fits_memory() == Some(true));
+        fitting.min_by_key(|run| (run.iteration_ns(), run.series.label != IN_CORE))
     }
 
     /// The largest size with a schedule whose offsets fit.
-    pub(crate) fn largest(&self) -> Option<u64> {
-        self.runs.iter().filter(|run| run.fits() == Some(true)).map(|run| run.size).max()
+    pub(crate) fn largest_size(&self) -> Option<u64> {
+        self.runs.iter().filter(|run| run.fits_memory() == Some(true)).map(|run| run.size).max()
     }
 
     /// The largest size with a schedule, whether or not its offsets fit.
     pub(crate) fn largest_scheduled(&self) -> Option<u64> {
-        self.runs.iter().filter(|run| run.iteration().is_some()).map(|run| run.size).max()
+        self.runs.iter().filter(|run| run.iteration_ns().is_some()).map(|run| run.size).max()
     }
 
     /// Sizes at which keeping everything was tried but does not fit.
-    pub(crate) fn beyond(&self) -> Vec<u64> {
+    pub(crate) fn sizes_beyond_memory(&self) -> Vec<u64> {
         let in_core = self.runs.iter().filter(|run| run.series.label == IN_CORE);
-        let is_beyond = |run: &&Run| run.fits() != Some(true) && !is_failure(&run.row);
+        let is_beyond = |run: &&Run| run.fits_memory() != Some(true) && !is_failure(&run.row);
         in_core.filter(is_beyond).map(|run| run.size).collect()
     }
 }
@@ -241,38 +243,38 @@ pub(crate) const IN_CORE: &str = "in-core";
 
 impl Run {
     /// Time of an iteration in nanoseconds, if there is a schedule that counts.
-    pub(crate) fn iteration(&self) -> Option<u64> {
+    pub(crate) fn iteration_ns(&self) -> Option<u64> {
         self.row.iteration_ns.filter(|_| self.row.status.is_answer())
     }
 
     /// Images per second, if there is a schedule that counts.
-    pub(crate) fn speed(&self) -> Option<f64> {
-        self.iteration().and_then(|_| self.row.images_per_second())
+    pub(crate) fn images_per_second(&self) -> Option<f64> {
+        self.iteration_ns().and_then(|_| self.row.images_per_second())
     }
 
     /// The slowdown compared with an iteration without waiting.
-    pub(crate) fn loss(&self) -> Option<f64> {
-        self.iteration().and_then(|_| self.row.loss())
+    pub(crate) fn speed_loss(&self) -> Option<f64> {
+        self.iteration_ns().and_then(|_| self.row.speed_loss())
     }
 
     /// Whether the buffers fit with their offsets; `None` without a schedule or without a plan.
-    pub(crate) fn fits(&self) -> Option<bool> {
-        self.iteration().and_then(|_| self.row.fits())
+    pub(crate) fn fits_memory(&self) -> Option<bool> {
+        self.iteration_ns().and_then(|_| self.row.fits_memory())
     }
 
     /// Kept, swapped, recomputed.
-    pub(crate) fn classes(&self) -> Option<[u64; 3]> {
-        self.iteration()?;
+    pub(crate) fn class_counts(&self) -> Option<[u64; 3]> {
+        self.iteration_ns()?;
         Some([self.row.kept?, self.row.swapped?, self.row.recomputed?])
     }
 
     /// Height and width of the images, if the key contains them.
-    pub(crate) fn input(&self) -> Option<u64> {
-        Net::of(&self.row.workload).input
+    pub(crate) fn input_extent(&self) -> Option<u64> {
+        Net::from_workload(&self.row.workload).input
     }
 
     /// Why there is no schedule, in a few words.
-    pub(crate) fn end(&self) -> &str {
+    pub(crate) fn end_reason(&self) -> &str {
         let row = &self.row;
         match row.status {
             planlab_results::Status::Unknown if row.reason.starts_with("out of memory") => "does not fit",
@@ -284,12 +286,12 @@ impl Run {
 
 /// Bytes in units of 10^9, as devices are sold: `14.95 GB`.
 pub(crate) fn gigabytes(bytes: u64) -> String {
-    format!("{} GB", rounded(real(bytes) / 1e9, 3))
+    format!("{} GB", format_rounded(as_real(bytes) / 1e9, 3))
 }
 
 /// The rates of copies to the host and back, in words.
 pub(crate) fn rate((out, back): (f64, f64)) -> String {
-    let one = |rate: f64| rounded(rate / 1e9, 3);
+    let one = |rate: f64| format_rounded(rate / 1e9, 3);
     if out.to_bits() == back.to_bits() {
         format!("{} GB/s", one(out))
     } else {

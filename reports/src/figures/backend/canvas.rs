@@ -41,7 +41,7 @@ impl DrawingBackend for Canvas<'_> {
     fn draw_pixel(&mut self, at: BackendCoord, color: BackendColor) -> Drawn {
         match self {
             Self::Bitmap(bitmap) => bitmap.draw_pixel(at, color),
-            Self::Svg(svg) => svg.rect(at, at, color),
+            Self::Svg(svg) => svg.draw_rect(at, at, color),
         }
     }
 
@@ -59,7 +59,7 @@ impl DrawingBackend for Canvas<'_> {
         match self {
             _ if style.color().alpha == 0.0 => Ok(()),
             Self::Bitmap(bitmap) => bitmap.draw_rect(from, to, style, fill),
-            Self::Svg(svg) if fill => svg.rect(from, to, style.color()),
+            Self::Svg(svg) if fill => svg.draw_rect(from, to, style.color()),
             Self::Svg(_) => self.draw_path([from, (to.0, from.1), to, (from.0, to.1), from], style),
         }
     }
@@ -72,7 +72,7 @@ impl DrawingBackend for Canvas<'_> {
         match self {
             _ if style.color().alpha == 0.0 => Ok(()),
             Self::Bitmap(bitmap) => bitmap.draw_path(path, style),
-            Self::Svg(svg) => svg.stroke(path, style.color(), style.stroke_width()),
+            Self::Svg(svg) => svg.draw_stroke(path, style.color(), style.stroke_width()),
         }
     }
 
@@ -88,7 +88,7 @@ impl DrawingBackend for Canvas<'_> {
             Self::Svg(svg) => {
                 // Fill an outline too: it is the middle of an error bar, which is never larger than a mark.
                 let place = format!("cx=\"{x}\" cy=\"{y}\" r=\"{radius}.5\"");
-                svg.element("circle", &place, style.color())
+                svg.draw_element("circle", &place, style.color())
             }
         }
     }
@@ -100,7 +100,7 @@ impl DrawingBackend for Canvas<'_> {
     ) -> Drawn {
         match self {
             Self::Bitmap(bitmap) => bitmap.fill_polygon(corners, style),
-            Self::Svg(svg) => svg.polygon(corners, style.color()),
+            Self::Svg(svg) => svg.draw_polygon(corners, style.color()),
         }
     }
 
@@ -108,14 +108,14 @@ impl DrawingBackend for Canvas<'_> {
         match self {
             _ if text.is_empty() => Ok(()),
             Self::Bitmap(bitmap) => bitmap.draw_text(text, style, lowered(at, &style.transform())),
-            Self::Svg(svg) => svg.text(text, style, at),
+            Self::Svg(svg) => svg.draw_text_at(text, style, at),
         }
     }
 
     fn blit_bitmap(&mut self, at: BackendCoord, size: (u32, u32), pixels: &[u8]) -> Drawn {
         match self {
             Self::Bitmap(bitmap) => bitmap.blit_bitmap(at, size, pixels),
-            Self::Svg(svg) => svg.image(at, size, pixels),
+            Self::Svg(svg) => svg.draw_image(at, size, pixels),
         }
     }
 }
@@ -127,7 +127,7 @@ fn lowered((x, y): BackendCoord, transform: &FontTransform) -> BackendCoord {
 }
 
 /// An element of a chart with a tooltip, if the backend supports one.
-pub(crate) struct Told<'c> {
+pub(crate) struct WithTooltip<'c> {
     element: DynElement<'static, Canvas<'c>, (f64, f64)>,
     tip: String,
 }
@@ -136,11 +136,11 @@ pub(crate) struct Told<'c> {
 pub(crate) fn told<'c>(
     element: impl IntoDynElement<'static, Canvas<'c>, (f64, f64)>,
     tip: impl Into<String>,
-) -> Told<'c> {
-    Told { element: element.into_dyn(), tip: tip.into() }
+) -> WithTooltip<'c> {
+    WithTooltip { element: element.into_dyn(), tip: tip.into() }
 }
 
-impl<'a> PointCollection<'a, (f64, f64)> for &'a Told<'_> {
+impl<'a> PointCollection<'a, (f64, f64)> for &'a WithTooltip<'_> {
     type Point = &'a (f64, f64);
     type IntoIter = &'a Vec<(f64, f64)>;
 
@@ -149,7 +149,7 @@ impl<'a> PointCollection<'a, (f64, f64)> for &'a Told<'_> {
     }
 }
 
-impl<'c> Drawable<Canvas<'c>> for Told<'c> {
+impl<'c> Drawable<Canvas<'c>> for WithTooltip<'c> {
     fn draw<I: Iterator<Item = BackendCoord>>(
         &self,
         points: I,
@@ -157,11 +157,11 @@ impl<'c> Drawable<Canvas<'c>> for Told<'c> {
         parent: (u32, u32),
     ) -> Drawn {
         if let Canvas::Svg(svg) = canvas {
-            svg.tell(&self.tip);
+            svg.set_tooltip(&self.tip);
         }
         let drawn = self.element.draw(points, canvas, parent);
         if let Canvas::Svg(svg) = canvas {
-            svg.tell("");
+            svg.set_tooltip("");
         }
         drawn
     }

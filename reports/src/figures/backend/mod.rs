@@ -6,4 +6,4 @@ mod svg;
 
 pub(crate) use canvas::{Canvas, told};
 pub(crate) use font::{EM, FAMILY, has_font};
-pub(crate) use svg::{Failure, Svg, light_style, open};
+pub(crate) use svg::{Failure, Svg, light_style, open_svg};

@@ -15,7 +15,7 @@ use plotters_backend::{
 };
 
 use super::font::EM;
-use crate::figures::palette::{self, hex};
+use crate::figures::palette::{self, hex_text};
 use crate::figures::raster::Raster;
 
 pub(crate) type Failure = <BitMapBackend<'static> as DrawingBackend>::ErrorType;
@@ -35,11 +35,11 @@ pub(crate) struct Svg<'a> {
 }
 
 /// The outermost element. Plotters counts pixels from their centre, SVG from their corner.
-pub(crate) fn open(title: &str, (width, height): (u32, u32), attributes: &str) -> String {
+pub(crate) fn open_svg(title: &str, (width, height): (u32, u32), attributes: &str) -> String {
     format!(
         "<svg{attributes} viewBox=\"-0.5 -0.5 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\" \
          aria-label=\"{}\" font-family=\"{FONT}\" font-size=\"{LETTERS}\">",
-        escape(title)
+        escape_xml(title)
     )
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn open(title: &str, (width, height): (u32, u32), attributes: &str) -
 pub(crate) fn light_style((width, height): (u32, u32)) -> String {
     let mut text = "<style>".to_owned();
     for (color, class) in palette::THEME {
-        let color = hex(color);
+        let color = hex_text(color);
         let _ = write!(text, ".{class}-fill{{fill:{color}}}.{class}-stroke{{stroke:{color}}}");
     }
     let _ = write!(
@@ -63,7 +63,7 @@ impl<'a> Svg<'a> {
     }
 
     /// Sets the tooltip of the following elements.
-    pub(super) fn tell(&mut self, tip: &str) {
+    pub(super) fn set_tooltip(&mut self, tip: &str) {
         tip.clone_into(&mut self.tip);
     }
 
@@ -75,19 +75,19 @@ impl<'a> Svg<'a> {
     }
 
     /// A filled element.
-    pub(super) fn element(&mut self, name: &str, attributes: &str, color: BackendColor) -> Drawn {
+    pub(super) fn draw_element(&mut self, name: &str, attributes: &str, color: BackendColor) -> Drawn {
         self.end_path();
-        let _ = write!(self.out, "<{name} {attributes}{}", paint("fill", color));
+        let _ = write!(self.out, "<{name} {attributes}{}", paint_attribute("fill", color));
         if self.tip.is_empty() {
             self.out.push_str("/>");
         } else {
-            let _ = write!(self.out, "><title>{}</title></{name}>", escape(&self.tip));
+            let _ = write!(self.out, "><title>{}</title></{name}>", escape_xml(&self.tip));
         }
         Ok(())
     }
 
     /// In plotters both corners are part of a rectangle.
-    pub(super) fn rect(
+    pub(super) fn draw_rect(
         &mut self,
         (left, top): BackendCoord,
         (right, bottom): BackendCoord,
@@ -95,34 +95,43 @@ impl<'a> Svg<'a> {
     ) -> Drawn {
         let (x, y) = (f64::from(left) - 0.5, f64::from(top) - 0.5);
         let (width, height) = (right - left + 1, bottom - top + 1);
-        self.element("rect", &format!("x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\""), color)
+        self.draw_element(
+            "rect",
+            &format!("x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\""),
+            color,
+        )
     }
 
-    pub(super) fn polygon(
+    pub(super) fn draw_polygon(
         &mut self,
         corners: impl IntoIterator<Item = BackendCoord>,
         color: BackendColor,
     ) -> Drawn {
-        self.element("path", &format!("d=\"{}Z\"", path(corners)), color)
+        self.draw_element("path", &format!("d=\"{}Z\"", path_data(corners)), color)
     }
 
-    pub(super) fn stroke(
+    pub(super) fn draw_stroke(
         &mut self,
         points: impl IntoIterator<Item = BackendCoord>,
         color: BackendColor,
         width: u32,
     ) -> Drawn {
-        let stroke = format!("{} stroke-width=\"{width}\"", paint("stroke", color));
+        let stroke = format!("{} stroke-width=\"{width}\"", paint_attribute("stroke", color));
         if self.stroke.as_ref() != Some(&stroke) {
             self.end_path();
             let _ = write!(self.out, "<path fill=\"none\"{stroke} d=\"");
             self.stroke = Some(stroke);
         }
-        self.out.push_str(&path(points));
+        self.out.push_str(&path_data(points));
         Ok(())
     }
 
-    pub(super) fn text(&mut self, text: &str, style: &impl BackendTextStyle, (x, y): BackendCoord) -> Drawn {
+    pub(super) fn draw_text_at(
+        &mut self,
+        text: &str,
+        style: &impl BackendTextStyle,
+        (x, y): BackendCoord,
+    ) -> Drawn {
         self.end_path();
         let size = style.size() / EM;
         let below = match style.anchor().v_pos {
@@ -149,11 +158,11 @@ impl<'a> Svg<'a> {
         if turn != 0 {
             let _ = write!(self.out, " transform=\"rotate({turn} {x} {y})\"");
         }
-        let _ = write!(self.out, "{}>{}</text>", paint("fill", style.color()), escape(text));
+        let _ = write!(self.out, "{}>{}</text>", paint_attribute("fill", style.color()), escape_xml(text));
         Ok(())
     }
 
-    pub(super) fn image(
+    pub(super) fn draw_image(
         &mut self,
         (x, y): BackendCoord,
         (width, height): (u32, u32),
@@ -174,7 +183,7 @@ impl<'a> Svg<'a> {
     }
 }
 
-fn path(points: impl IntoIterator<Item = BackendCoord>) -> String {
+fn path_data(points: impl IntoIterator<Item = BackendCoord>) -> String {
     let mut out = String::new();
     let mut last: Option<BackendCoord> = None;
     for (x, y) in points {
@@ -191,13 +200,13 @@ fn path(points: impl IntoIterator<Item = BackendCoord>) -> String {
 }
 
 /// A colour as a class if the page chooses it, otherwise as a value.
-fn paint(attribute: &str, color: BackendColor) -> String {
+fn paint_attribute(attribute: &str, color: BackendColor) -> String {
     let (red, green, blue) = color.rgb;
     let rgb = RGBColor(red, green, blue);
     let theme = palette::THEME.into_iter().find(|(themed, _)| *themed == rgb);
     let mut text = match theme {
         Some((_, class)) => format!(" class=\"{class}-{attribute}\""),
-        None => format!(" {attribute}=\"{}\"", hex(rgb)),
+        None => format!(" {attribute}=\"{}\"", hex_text(rgb)),
     };
     if color.alpha < 1.0 {
         let _ = write!(text, " {attribute}-opacity=\"{}\"", color.alpha);
@@ -206,7 +215,7 @@ fn paint(attribute: &str, color: BackendColor) -> String {
 }
 
 /// Escapes text for an element or attribute; XML forbids control characters and noncharacters altogether.
-fn escape(text: &str) -> String {
+fn escape_xml(text: &str) -> String {
     let mut safe = String::new();
     let _ = maud::Escaper::new(&mut safe).write_str(&printable_text(text));
     safe

@@ -19,9 +19,9 @@ pub(super) fn draw_arenas(
     entries: Vec<Entry>,
     paint: impl Fn(&Layout, &ArenaFacts, Pixels) -> Raster,
 ) -> Drawing {
-    let arenas = ArenaFacts::list(instance);
+    let arenas = ArenaFacts::list_arenas(instance);
     let count = u32::try_from(arenas.len()).expect("an arena's number has 16 bits");
-    let size = options.size(count);
+    let size = options.arena_size(count);
     let title = if options.title.is_empty() { name } else { &options.title };
     let top = options.top.filter(|_| count == 1);
     let sheet = |(arena, layout): (ArenaFacts, Layout)| {
@@ -33,6 +33,6 @@ pub(super) fn draw_arenas(
         arenas.into_iter().zip(Layout::of_arenas(instance, plan)).map(sheet).collect();
     figure(title, (size.0, size.1.saturating_mul(count)), move |root| {
         let areas = (0..count).map(|number| root.clone().shrink((0, number * size.1), size));
-        areas.zip(&sheets).try_for_each(|(area, (sheet, raster))| sheet.draw(&area, raster, &entries))
+        areas.zip(&sheets).try_for_each(|(area, (sheet, raster))| sheet.draw_sheet(&area, raster, &entries))
     })
 }

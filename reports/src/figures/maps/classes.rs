@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use planlab_dsa::{Buffer, BufferId, Instance, Labels};
 use plotters::style::RGBColor;
 
-use crate::figures::palette::{CLASSES, category, on_light, shade};
-use crate::format::{bytes, count};
+use crate::figures::palette::{CLASSES, category_color, on_light, shade_color};
+use crate::format::{format_bytes, format_count};
 
 const CATEGORY: &str = "colour by category";
 
@@ -36,15 +36,15 @@ impl Classes {
             return categories;
         }
         let sizes = Ranges::new(instance.buffers().iter().map(|buffer| buffer.size.get()));
-        let lives = Ranges::new(instance.buffers().iter().map(steps));
+        let lives = Ranges::new(instance.buffers().iter().map(live_steps));
         match (sizes, lives) {
             (Some(sizes), _) => {
-                let name = |low, high| format!("{} to {}", bytes(low), bytes(high));
+                let name = |low, high| format!("{} to {}", format_bytes(low), format_bytes(high));
                 Self::by_range(instance, "colour by size", &sizes, |buffer| buffer.size.get(), name)
             }
             (None, Some(lives)) => {
-                let name = |low, high| format!("{} to {} steps", count(low), count(high));
-                Self::by_range(instance, "colour by lifetime", &lives, steps, name)
+                let name = |low, high| format!("{} to {} steps", format_count(low), format_count(high));
+                Self::by_range(instance, "colour by lifetime", &lives, live_steps, name)
             }
             (None, None) => categories,
         }
@@ -60,7 +60,7 @@ impl Classes {
         let of = instance.ids().map(|id| numbers[&own(id)]).collect();
         let look = |(number, name): (usize, &Option<String>)| {
             let shown = name.as_deref().unwrap_or("buffer").chars().take(18).collect();
-            (shown, on_light(category(name.as_deref(), number)))
+            (shown, on_light(category_color(name.as_deref(), number)))
         };
         let names = sums.keys().enumerate().map(look).collect();
         Self { of, names, bytes: sums.into_values().collect(), meaning: CATEGORY }
@@ -73,7 +73,7 @@ impl Classes {
         value: impl Fn(&Buffer) -> u64,
         name: impl Fn(u64, u64) -> String,
     ) -> Self {
-        let number = |buffer: &Buffer| ranges.number(value(buffer));
+        let number = |buffer: &Buffer| ranges.range_number(value(buffer));
         let mut spans: BTreeMap<usize, (u64, u64, u64)> = BTreeMap::new();
         for buffer in instance.buffers() {
             let (own, size) = (value(buffer), buffer.size.get());
@@ -90,13 +90,13 @@ impl Classes {
     }
 
     /// The class's colour, or a slightly darker one to distinguish neighbours.
-    pub(super) fn color(&self, id: BufferId) -> RGBColor {
+    pub(super) fn class_color(&self, id: BufferId) -> RGBColor {
         let shades = [0.0, -0.1, -0.2];
-        shade(self.names[self.of[id.index()]].1, shades[id.index() % shades.len()])
+        shade_color(self.names[self.of[id.index()]].1, shades[id.index() % shades.len()])
     }
 
     /// Names and colours: the largest category first, ranges from low to high.
-    pub(super) fn names(&self) -> impl Iterator<Item = (&str, RGBColor)> {
+    pub(super) fn class_names(&self) -> impl Iterator<Item = (&str, RGBColor)> {
         let mut order: Vec<usize> = (0..self.names.len()).collect();
         if self.meaning == CATEGORY {
             order.sort_by_key(|&number| std::cmp::Reverse(self.bytes[number]));
@@ -105,7 +105,7 @@ impl Classes {
     }
 }
 
-fn steps(buffer: &Buffer) -> u64 {
+fn live_steps(buffer: &Buffer) -> u64 {
     u64::from(buffer.live.end().get() - buffer.live.start().get())
 }
 
@@ -124,7 +124,7 @@ impl Ranges {
         Some(Self { least, width: (doublings as usize + 1).div_ceil(MOST) })
     }
 
-    fn number(&self, value: u64) -> usize {
+    fn range_number(&self, value: u64) -> usize {
         (value / self.least).max(1).ilog2() as usize / self.width
     }
 }
@@ -138,31 +138,31 @@ mod tests {
     #[test]
     fn a_map_without_categories_is_not_of_one_colour() {
         let sized = instance(&[(1, 0, 1), (2, 0, 1), (4096, 0, 1), (1 << 30, 0, 1)]);
-        let classes = Classes::new(&sized, &Labels::numbered(4));
-        let names: Vec<&str> = classes.names().map(|(name, _)| name).collect();
+        let classes = Classes::new(&sized, &Labels::from_numbers(4));
+        let names: Vec<&str> = classes.class_names().map(|(name, _)| name).collect();
         assert_eq!(names, ["1 B to 2 B", "4.00 KiB to 4.00 KiB", "1.00 GiB to 1.00 GiB"]);
-        assert_eq!(map_colours(&sized, &Labels::numbered(4)), "colour by size");
+        assert_eq!(map_colours(&sized, &Labels::from_numbers(4)), "colour by size");
         let alike = instance(&[(3, 0, 1), (4, 0, 9), (5, 0, 100)]);
-        assert_eq!(map_colours(&alike, &Labels::numbered(3)), "colour by lifetime");
-        assert_eq!(Classes::new(&alike, &Labels::numbered(3)).names().count(), 3);
+        assert_eq!(map_colours(&alike, &Labels::from_numbers(3)), "colour by lifetime");
+        assert_eq!(Classes::new(&alike, &Labels::from_numbers(3)).class_names().count(), 3);
         let same = instance(&[(3, 0, 1), (3, 1, 2)]);
-        assert_eq!(Classes::new(&same, &Labels::numbered(2)).names().count(), 1);
+        assert_eq!(Classes::new(&same, &Labels::from_numbers(2)).class_names().count(), 1);
     }
 
     #[test]
     fn categories_come_before_sizes() {
-        let mut labels = Labels::numbered(2);
+        let mut labels = Labels::from_numbers(2);
         labels.buffers[1] = Label { category: Some("gradient".to_owned()), ..labels.buffers[1].clone() };
         let sized = instance(&[(1, 0, 1), (1 << 20, 0, 1)]);
         let classes = Classes::new(&sized, &labels);
-        assert_eq!(classes.names().map(|(name, _)| name).collect::<Vec<_>>(), ["gradient", "buffer"]);
+        assert_eq!(classes.class_names().map(|(name, _)| name).collect::<Vec<_>>(), ["gradient", "buffer"]);
     }
 
     #[test]
     fn there_are_six_classes_at_most() {
         for most in [2, 3, 7, 64, 65, 1 << 20, u64::MAX] {
             let ranges = Ranges::new([1, most].into_iter()).expect("they differ");
-            assert!(ranges.number(most) < MOST && ranges.number(1) == 0, "{most}");
+            assert!(ranges.range_number(most) < MOST && ranges.range_number(1) == 0, "{most}");
         }
     }
 }

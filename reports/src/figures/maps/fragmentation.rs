@@ -10,9 +10,9 @@ use super::pixels::Pixels;
 use crate::figures::Drawing;
 use crate::figures::chart::{Entry, Key};
 use crate::figures::layout::Layout;
-use crate::figures::palette::{PAPER, heat};
+use crate::figures::palette::{PAPER, heat_color};
 use crate::figures::raster::Raster;
-use crate::format::{count_real, percent, real};
+use crate::format::{as_real, count_real, format_percent};
 
 /// Draws where a plan leaves memory free: the darker, the larger the free share of a band. Free memory with nothing
 /// above it has its own colour, because only holes cost memory.
@@ -23,17 +23,19 @@ pub(crate) fn fragmentation_map(
 ) -> Drawing {
     let shares = [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| Entry {
         key: Key::Box,
-        color: heat(share),
-        text: format!("{} free", percent(share).replace(".00", "")),
+        color: heat_color(share),
+        text: format!("{} free", format_percent(share).replace(".00", "")),
     });
     let mut entries = shares.to_vec();
     entries.push(Entry { key: Key::Box, color: ROOM, text: "nothing above".to_owned() });
     let name = "Free memory below the height";
-    draw_arenas(name, instance, Some(plan), options, entries, |layout, _, pixels| paint(layout, pixels))
+    draw_arenas(name, instance, Some(plan), options, entries, |layout, _, pixels| {
+        paint_fragmentation(layout, pixels)
+    })
 }
 
-fn paint(layout: &Layout, area: Pixels) -> Raster {
-    let ceiling = area.rows - area.level(layout.height);
+fn paint_fragmentation(layout: &Layout, area: Pixels) -> Raster {
+    let ceiling = area.rows - area.level_of(layout.height);
     let bands = (area.rows - ceiling).clamp(1, BANDS);
     let free = free_shares(layout, bands, area.columns);
     let mut raster = Raster::new(area.columns, area.rows, PAPER);
@@ -44,7 +46,7 @@ fn paint(layout: &Layout, area: Pixels) -> Raster {
         for row in 0..height {
             let band = (height - 1 - row) * bands / height;
             let is_hole = used.is_some_and(|used| band <= used);
-            raster.set(column, ceiling + row, if is_hole { heat(share(band)) } else { ROOM });
+            raster.set_pixel(column, ceiling + row, if is_hole { heat_color(share(band)) } else { ROOM });
         }
     }
     raster
@@ -65,12 +67,12 @@ fn free_shares(layout: &Layout, bands: usize, columns: usize) -> Vec<f64> {
     let mut change = vec![0.0; bands * (width + 1)];
     let (across, up) = (
         count_real(columns) / f64::from(layout.horizon.max(1)),
-        count_real(bands) / real(layout.height.max(1)),
+        count_real(bands) / as_real(layout.height.max(1)),
     );
     for rectangle in &layout.rectangles {
         let (from, to) = (f64::from(rectangle.start) * across, f64::from(rectangle.end) * across);
-        let (low, high) = (real(rectangle.low) * up, real(rectangle.high) * up);
-        for band in floor(low)..floor(high.ceil()).min(bands) {
+        let (low, high) = (as_real(rectangle.low) * up, as_real(rectangle.high) * up);
+        for band in floor_index(low)..floor_index(high.ceil()).min(bands) {
             let share = high.min(count_real(band + 1)) - low.max(count_real(band));
             let row = &mut change[band * (width + 1)..(band + 1) * (width + 1)];
             step_up(row, from, share);
@@ -90,14 +92,14 @@ fn free_shares(layout: &Layout, bands: usize, columns: usize) -> Vec<f64> {
 
 /// Adds `share` to the running sum from position `at` on; a column that contains `at` counts in part.
 fn step_up(row: &mut [f64], at: f64, share: f64) {
-    let column = floor(at);
+    let column = floor_index(at);
     let rest = at - count_real(column);
     row[column] += share * (1.0 - rest);
     row[column + 1] += share * rest;
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive; `as` saturates")]
-fn floor(number: f64) -> usize {
+fn floor_index(number: f64) -> usize {
     number.floor() as usize
 }
 
@@ -130,13 +132,13 @@ mod tests {
     #[test]
     fn holes_are_told_from_room_to_grow() {
         let layout = layout(&[(10, 0, 2), (10, 0, 4), (10, 4, 8)], &[0, 10, 0]);
-        let size = MapOptions::default().size(1);
+        let size = MapOptions::default().arena_size(1);
         let area = Pixels::new(size, layout.horizon, layout.height);
-        let raster = paint(&layout, area);
+        let raster = paint_fragmentation(&layout, area);
         let at = |column: usize, row: usize| raster.color(column * area.columns / 8, row * area.rows / 4);
         assert_eq!(
             [at(1, 1), at(3, 1), at(3, 3), at(5, 1), at(5, 3)],
-            [heat(0.0), heat(0.0), heat(1.0), ROOM, heat(0.0)]
+            [heat_color(0.0), heat_color(0.0), heat_color(1.0), ROOM, heat_color(0.0)]
         );
     }
 
@@ -145,7 +147,7 @@ mod tests {
         let layout = layout(&[(30, 0, 7), (11, 2, 9), (8, 1, 3)], &[0, 30, 41]);
         let (bands, columns) = (7, 5);
         let free: f64 = free_shares(&layout, bands, columns).iter().sum();
-        let used = real(30 * 7 + 11 * 7 + 8 * 2) / real(49 * 9);
+        let used = as_real(30 * 7 + 11 * 7 + 8 * 2) / as_real(49 * 9);
         assert!((free / count_real(bands * columns) - (1.0 - used)).abs() < 1e-9);
     }
 }

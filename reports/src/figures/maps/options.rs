@@ -37,7 +37,7 @@ impl MapOptions {
     }
 
     /// Width and height of the map of one arena of several, large enough for a map.
-    pub(super) fn size(&self, arenas: u32) -> (u32, u32) {
+    pub(super) fn arena_size(&self, arenas: u32) -> (u32, u32) {
         let least = if arenas > 1 { 240 } else { 200 };
         (self.width.max(320), (self.height / arenas.max(1)).max(least))
     }

@@ -2,7 +2,7 @@
 
 use crate::figures::chart::Room;
 use crate::figures::layout::Rectangle;
-use crate::format::{count_real, real};
+use crate::format::{as_real, count_real};
 
 /// The margins around a map; the legend is in the right one.
 const WIDE: Room = Room { left: 92, top: 70, right: 168, bottom: 46, below: 3 };
@@ -15,7 +15,7 @@ pub(super) const ROWS: u32 = 3;
 pub(super) const ROW: u32 = 16;
 
 /// The margins in a picture of this width in pixels.
-pub(super) const fn room(width: u32) -> Room {
+pub(super) const fn picture_room(width: u32) -> Room {
     if is_narrow(width) { NARROW } else { WIDE }
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Pixels {
 impl Pixels {
     /// The raster of a map of this size in pixels: the area inside the frame, up to an address.
     pub(super) fn new((width, height): (u32, u32), horizon: u32, top: u64) -> Self {
-        let room = room(width);
+        let room = picture_room(width);
         Self {
             columns: (width - room.left - room.right) as usize,
             rows: (height - room.top - room.bottom - room.below) as usize,
@@ -45,27 +45,27 @@ impl Pixels {
         }
     }
 
-    pub(super) fn column(&self, step: u32) -> usize {
-        cell(f64::from(step) / f64::from(self.horizon.max(1)), self.columns)
+    pub(super) fn column_of(&self, step: u32) -> usize {
+        cell_index(f64::from(step) / f64::from(self.horizon.max(1)), self.columns)
     }
 
     /// The row above which an address begins, counted from the bottom.
-    pub(super) fn level(&self, address: u64) -> usize {
-        cell(real(address) / real(self.top.max(1)), self.rows)
+    pub(super) fn level_of(&self, address: u64) -> usize {
+        cell_index(as_real(address) / as_real(self.top.max(1)), self.rows)
     }
 
     /// The corners of a rectangle; at least one pixel.
-    pub(super) fn corners(&self, rectangle: &Rectangle) -> ((usize, usize), (usize, usize)) {
-        let left = self.column(rectangle.start).min(self.columns - 1);
-        let right = self.column(rectangle.end).max(left + 1);
-        let low = self.level(rectangle.low).min(self.rows - 1);
-        let high = self.level(rectangle.high).max(low + 1).min(self.rows);
+    pub(super) fn corners_of(&self, rectangle: &Rectangle) -> ((usize, usize), (usize, usize)) {
+        let left = self.column_of(rectangle.start).min(self.columns - 1);
+        let right = self.column_of(rectangle.end).max(left + 1);
+        let low = self.level_of(rectangle.low).min(self.rows - 1);
+        let high = self.level_of(rectangle.high).max(low + 1).min(self.rows);
         ((left, self.rows - high), (right, self.rows - low))
     }
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the raster")]
-fn cell(share: f64, cells: usize) -> usize {
+fn cell_index(share: f64, cells: usize) -> usize {
     (share * count_real(cells)).round().clamp(0.0, count_real(cells)) as usize
 }
 
@@ -79,10 +79,10 @@ mod tests {
         let pixels = Pixels { columns: 10, rows: 5, horizon: 1000, top: 1000 };
         let thin = |start, low| {
             let id = BufferId::new(0);
-            pixels.corners(&Rectangle { start, end: start + 1, low, high: low + 1, id })
+            pixels.corners_of(&Rectangle { start, end: start + 1, low, high: low + 1, id })
         };
         assert_eq!(thin(0, 0), ((0, 4), (1, 5)));
         assert_eq!(thin(999, 999), ((9, 0), (10, 1)));
-        assert_eq!((pixels.column(500), pixels.level(500)), (5, 3));
+        assert_eq!((pixels.column_of(500), pixels.level_of(500)), (5, 3));
     }
 }

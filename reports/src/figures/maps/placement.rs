@@ -26,37 +26,37 @@ pub fn placement_map(
 ) -> Drawing {
     let classes = Classes::new(instance, labels);
     let name = if plan.is_some() { "Placement map" } else { "Buffers without reuse" };
-    let mut entries = entries(&classes);
+    let mut entries = legend_entries(&classes);
     if instance.arenas().iter().any(|arena| arena.capacity.is_some()) {
         entries.push(Entry { key: Key::Line { dashed: true }, color: CAPACITY, text: "capacity".to_owned() });
     }
     draw_arenas(name, instance, plan, options, entries, |layout, arena, pixels| {
-        paint(layout, arena.load.step.get(), pixels, &classes)
+        paint_placement(layout, arena.load.step.get(), pixels, &classes)
     })
 }
 
-fn paint(layout: &Layout, peak: u32, pixels: Pixels, classes: &Classes) -> Raster {
+fn paint_placement(layout: &Layout, peak: u32, pixels: Pixels, classes: &Classes) -> Raster {
     let mut raster = Raster::new(pixels.columns, pixels.rows, PAPER);
-    let ceiling = pixels.rows - pixels.level(layout.height);
-    raster.fill((0, ceiling), (pixels.columns, pixels.rows), FREE);
+    let ceiling = pixels.rows - pixels.level_of(layout.height);
+    raster.fill_box((0, ceiling), (pixels.columns, pixels.rows), FREE);
     for rectangle in &layout.rectangles {
-        let (from, to) = pixels.corners(rectangle);
-        raster.boxed(from, to, classes.color(rectangle.id));
+        let (from, to) = pixels.corners_of(rectangle);
+        raster.fill_with_edge(from, to, classes.class_color(rectangle.id));
     }
     for rectangle in &layout.rectangles {
         let at_peak = rectangle.start <= peak && peak < rectangle.end;
         let at_top = rectangle.high == layout.height;
-        let (from, to) = pixels.corners(rectangle);
+        let (from, to) = pixels.corners_of(rectangle);
         if (at_peak || at_top) && to.0 > from.0 + 3 && to.1 > from.1 + 3 {
-            raster.edge(from, to, if at_top { RED } else { PEAK });
+            raster.draw_edge(from, to, if at_top { RED } else { PEAK });
         }
     }
     raster
 }
 
-fn entries(classes: &Classes) -> Vec<Entry> {
+fn legend_entries(classes: &Classes) -> Vec<Entry> {
     let entry = |(name, color): (&str, _)| Entry { key: Key::Box, color, text: name.to_owned() };
-    let mut entries: Vec<Entry> = classes.names().map(entry).collect();
+    let mut entries: Vec<Entry> = classes.class_names().map(entry).collect();
     entries.push(Entry { key: Key::Box, color: FREE, text: "free".to_owned() });
     entries.push(Entry { key: Key::Line { dashed: true }, color: PEAK, text: "peak step, load".to_owned() });
     entries.push(Entry { key: Key::Line { dashed: false }, color: RED, text: "height".to_owned() });
@@ -66,22 +66,22 @@ fn entries(classes: &Classes) -> Vec<Entry> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::palette::{category, on_light, shade};
+    use crate::figures::palette::{category_color, on_light, shade_color};
     use crate::figures::samples::{self, place_of, plan};
     use planlab_dsa::{Label, Plan};
     use plotters::style::RGBColor;
 
     fn sample() -> (Instance, Labels) {
         let instance = samples::instance(&[(50, 0, 5), (50, 5, 10)]);
-        let mut labels = Labels::numbered(2);
+        let mut labels = Labels::from_numbers(2);
         labels.buffers[1] = Label { category: Some("gradient".to_owned()), ..labels.buffers[1].clone() };
         (instance, labels)
     }
 
     fn raster(instance: &Instance, labels: &Labels, plan: &VerifiedPlan<'_>, options: &MapOptions) -> Raster {
         let layout = Layout::new(instance, Some(plan));
-        let pixels = Pixels::new(options.size(1), layout.horizon, options.top.unwrap_or(layout.height));
-        paint(&layout, instance.load().step.get(), pixels, &Classes::new(instance, labels))
+        let pixels = Pixels::new(options.arena_size(1), layout.horizon, options.top.unwrap_or(layout.height));
+        paint_placement(&layout, instance.load().step.get(), pixels, &Classes::new(instance, labels))
     }
 
     fn pixel(raster: &Raster, x: f64, y: f64) -> RGBColor {
@@ -98,9 +98,9 @@ mod tests {
         let raster = raster(&instance, &labels, &plan, &MapOptions::default());
         assert_eq!(pixel(&raster, 0.25, 0.25), FREE);
         assert_eq!(pixel(&raster, 0.75, 0.75), FREE);
-        assert_eq!(pixel(&raster, 0.25, 0.75), on_light(category(None, 0)));
-        let gradient = on_light(category(Some("gradient"), 1));
-        assert_eq!(pixel(&raster, 0.75, 0.25), shade(gradient, -0.1));
+        assert_eq!(pixel(&raster, 0.25, 0.75), on_light(category_color(None, 0)));
+        let gradient = on_light(category_color(Some("gradient"), 1));
+        assert_eq!(pixel(&raster, 0.75, 0.25), shade_color(gradient, -0.1));
     }
 
     #[test]

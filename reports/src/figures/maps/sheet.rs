@@ -6,14 +6,16 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, RGBColor};
 use plotters_backend::BackendCoord;
 
-use super::pixels::{ROW, ROWS, is_narrow, room};
-use crate::figures::chart::{Chart, Entry, LETTERS, Room, chart, legend, letters, level, line, text_width};
+use super::pixels::{ROW, ROWS, is_narrow, picture_room};
+use crate::figures::chart::{
+    Chart, Entry, LETTERS, Room, draw_chart, draw_legend, draw_level, draw_line, text_style, text_width,
+};
 use crate::figures::coord::Axis;
 use crate::figures::layout::Layout;
 use crate::figures::palette::{MUTED, RED, TEXT};
 use crate::figures::raster::Raster;
 use crate::figures::{Area, ArenaFacts, Drawn};
-use crate::format::{bytes, count, percent, real};
+use crate::format::{as_real, format_bytes, format_count, format_percent};
 
 /// The space between a map and its legend in pixels.
 const BETWEEN: u32 = 14;
@@ -48,44 +50,44 @@ impl Sheet {
         (arena, layout): (ArenaFacts, &Layout),
         is_planned: bool,
     ) -> Self {
-        let top = real(top.max(1));
+        let top = as_real(top.max(1));
         Self {
-            title: arena.title(title),
-            facts: facts(&arena, layout, is_planned),
+            title: arena.arena_title(title),
+            facts: fact_lines(&arena, layout, is_planned),
             size,
             x: Axis::counts("step", f64::from(layout.horizon)),
-            y: Axis::bytes("address", top).over(0.0..top),
+            y: Axis::bytes("address", top).over_range(0.0..top),
             arena,
             height: is_planned.then_some(layout.height),
         }
     }
 
-    pub(super) fn draw(&self, root: &Area<'_>, raster: &Raster, entries: &[Entry]) -> Drawn {
-        let room = room(self.size.0);
+    pub(super) fn draw_sheet(&self, root: &Area<'_>, raster: &Raster, entries: &[Entry]) -> Drawn {
+        let room = picture_room(self.size.0);
         let mut chart = if is_narrow(self.size.0) {
             self.legend_below(root, entries)?;
-            chart(root, room, &self.x, &self.y)?
+            draw_chart(root, room, &self.x, &self.y)?
         } else {
-            let area = legend(root, self.size.0 - room.right + BETWEEN, room.top, entries)?;
-            chart(&area, Room { right: BETWEEN, ..room }, &self.x, &self.y)?
+            let area = draw_legend(root, self.size.0 - room.right + BETWEEN, room.top, entries)?;
+            draw_chart(&area, Room { right: BETWEEN, ..room }, &self.x, &self.y)?
         };
-        let corner = inside(root, chart.plotting_area().get_base_pixel());
+        let corner = inside_area(root, chart.plotting_area().get_base_pixel());
         if let Some(map) = BitMapElement::with_ref(corner, raster.size(), raster.bytes()) {
             root.draw(&map)?;
         }
-        self.headline(root)?;
-        self.guides(root, &mut chart)
+        self.draw_headline(root)?;
+        self.draw_guides(root, &mut chart)
     }
 
-    fn headline(&self, root: &Area<'_>) -> Drawn {
-        let left = if is_narrow(self.size.0) { EDGE } else { room(self.size.0).left.cast_signed() };
-        root.draw(&Text::new(self.title.as_str(), (left, 16), letters(15.0, TEXT)))?;
-        let facts = in_one_line(&self.facts, self.right() - left);
-        root.draw(&Text::new(facts, (left, 37), letters(LETTERS, MUTED)))
+    fn draw_headline(&self, root: &Area<'_>) -> Drawn {
+        let left = if is_narrow(self.size.0) { EDGE } else { picture_room(self.size.0).left.cast_signed() };
+        root.draw(&Text::new(self.title.as_str(), (left, 16), text_style(15.0, TEXT)))?;
+        let facts = in_one_line(&self.facts, self.right_edge() - left);
+        root.draw(&Text::new(facts, (left, 37), text_style(LETTERS, MUTED)))
     }
 
     /// Where text has to end.
-    fn right(&self) -> i32 {
+    fn right_edge(&self) -> i32 {
         self.size.0.cast_signed() - EDGE
     }
 
@@ -94,10 +96,10 @@ impl Sheet {
         let top = (self.size.1 - ROWS * ROW).cast_signed();
         let write = |text: &str, x: i32, row: u32| {
             let middle = top + (row * ROW + ROW / 2).cast_signed() - 2;
-            root.draw(&Text::new(text, (x, middle), letters(LETTERS, TEXT)))?;
+            root.draw(&Text::new(text, (x, middle), text_style(LETTERS, TEXT)))?;
             Ok(middle)
         };
-        let (places, (x, row)) = places(entries, self.right());
+        let (places, (x, row)) = entry_places(entries, self.right_edge());
         for (entry, &(x, row)) in entries.iter().zip(&places) {
             let middle = write(&entry.text, x + KEY, row)?;
             entry.draw_at(root, (x + KEY / 2 - 2, middle))?;
@@ -109,23 +111,23 @@ impl Sheet {
     }
 
     /// Lines over the map: the height, the load, the capacity, the peak step.
-    fn guides(&self, root: &Area<'_>, chart: &mut Chart<'_>) -> Drawn {
+    fn draw_guides(&self, root: &Area<'_>, chart: &mut Chart<'_>) -> Drawn {
         let step = self.arena.load.step.get();
         let (peak, top) = (f64::from(step) + 0.5, self.y.high());
-        line(chart, vec![(peak, 0.0), (peak, top)], PEAK.stroke_width(1), true)?;
-        let (at, above) = inside(root, chart.backend_coord(&(peak, top)));
-        let is_right = at > (self.size.0 - room(self.size.0).right).cast_signed() - 120;
+        draw_line(chart, vec![(peak, 0.0), (peak, top)], PEAK.stroke_width(1), true)?;
+        let (at, above) = inside_area(root, chart.backend_coord(&(peak, top)));
+        let is_right = at > (self.size.0 - picture_room(self.size.0).right).cast_signed() - 120;
         let (side, at) = if is_right { (HPos::Right, at - 5) } else { (HPos::Left, at + 5) };
-        let style = letters(11.0, TEXT).pos(Pos::new(side, VPos::Center));
+        let style = text_style(11.0, TEXT).pos(Pos::new(side, VPos::Center));
         root.draw(&Text::new(format!("peak: step {step}"), (at, above - 9), style))?;
         if let Some(height) = self.height {
-            level(chart, real(height), RED.stroke_width(1), false)?;
+            draw_level(chart, as_real(height), RED.stroke_width(1), false)?;
         }
         // Drawn over the height line, which coincides with the load if a plan is optimal.
         let load = (Some(self.arena.load.bytes.get()), LOAD, 1);
         for (bytes, color, width) in [load, (self.arena.capacity, CAPACITY, 2)] {
-            if let Some(at) = bytes.map(real).filter(|at| *at <= top) {
-                level(chart, at, color.stroke_width(width), true)?;
+            if let Some(at) = bytes.map(as_real).filter(|at| *at <= top) {
+                draw_level(chart, at, color.stroke_width(width), true)?;
             }
         }
         Ok(())
@@ -133,23 +135,26 @@ impl Sheet {
 }
 
 /// A pixel of the whole picture as one of an area.
-fn inside(area: &Area<'_>, (x, y): BackendCoord) -> BackendCoord {
+fn inside_area(area: &Area<'_>, (x, y): BackendCoord) -> BackendCoord {
     let (left, top) = area.get_base_pixel();
     (x - left, y - top)
 }
 
 /// The left edges and lines of the entries that fit into a legend below a map, and the place behind the last of them. If
 /// others are left, there is room for their number.
-fn places(entries: &[Entry], right: i32) -> (Vec<(i32, u32)>, (i32, u32)) {
+fn entry_places(entries: &[Entry], right: i32) -> (Vec<(i32, u32)>, (i32, u32)) {
     let (mut x, mut row) = (EDGE, 0);
     let mut places = Vec::new();
     for (number, entry) in entries.iter().enumerate() {
-        if x > EDGE && row + 1 < ROWS && end(x, entry) > right {
+        if x > EDGE && row + 1 < ROWS && entry_end(x, entry) > right {
             (x, row) = (EDGE, row + 1);
         }
-        let next = end(x, entry) + BETWEEN.cast_signed();
+        let next = entry_end(x, entry) + BETWEEN.cast_signed();
         let others = and_more(entries.len() - number - 1);
-        if row + 1 == ROWS && next + wide(&others) > right && !fit(&entries[number..], x, right) {
+        if row + 1 == ROWS
+            && next + letters_width(&others) > right
+            && !fits_between(&entries[number..], x, right)
+        {
             break;
         }
         places.push((x, row));
@@ -159,21 +164,21 @@ fn places(entries: &[Entry], right: i32) -> (Vec<(i32, u32)>, (i32, u32)) {
 }
 
 /// Whether all entries fit between `x` and `right`.
-fn fit(entries: &[Entry], mut x: i32, right: i32) -> bool {
+fn fits_between(entries: &[Entry], mut x: i32, right: i32) -> bool {
     entries.iter().all(|entry| {
-        let end = end(x, entry);
+        let end = entry_end(x, entry);
         x = end + BETWEEN.cast_signed();
         end <= right
     })
 }
 
 /// The right edge of an entry.
-fn end(x: i32, entry: &Entry) -> i32 {
-    x + KEY + wide(&entry.text)
+fn entry_end(x: i32, entry: &Entry) -> i32 {
+    x + KEY + letters_width(&entry.text)
 }
 
 /// The width of a text in pixels.
-fn wide(text: &str) -> i32 {
+fn letters_width(text: &str) -> i32 {
     text_width(text, LETTERS).cast_signed()
 }
 
@@ -184,20 +189,23 @@ fn and_more(others: usize) -> String {
 /// The facts in one line of at most `width` pixels, without the last ones if they do not fit.
 fn in_one_line(facts: &[String], width: i32) -> String {
     let line = |most: usize| facts[..most].join(" \u{b7} ");
-    let most = (1..=facts.len()).rev().find(|&most| wide(&line(most)) <= width);
+    let most = (1..=facts.len()).rev().find(|&most| letters_width(&line(most)) <= width);
     line(most.unwrap_or(0))
 }
 
-fn facts(arena: &ArenaFacts, layout: &Layout, is_planned: bool) -> Vec<String> {
+fn fact_lines(arena: &ArenaFacts, layout: &Layout, is_planned: bool) -> Vec<String> {
     let load = arena.load.bytes;
     let first = if is_planned { "height" } else { "sum" };
-    let mut facts = vec![format!("{first} {}", bytes(layout.height)), format!("load {}", bytes(load.get()))];
-    facts.extend(arena.capacity.map(|capacity| format!("capacity {}", bytes(capacity))));
+    let mut facts = vec![
+        format!("{first} {}", format_bytes(layout.height)),
+        format!("load {}", format_bytes(load.get())),
+    ];
+    facts.extend(arena.capacity.map(|capacity| format!("capacity {}", format_bytes(capacity))));
     if is_planned {
         let share = planlab_dsa::fragmentation(Bytes::new(layout.height), load);
-        facts.push(format!("fragmentation {}", percent(share)));
+        facts.push(format!("fragmentation {}", format_percent(share)));
     }
-    facts.push(format!("{} buffers", count(arena.buffers as u64)));
+    facts.push(format!("{} buffers", format_count(arena.buffers as u64)));
     facts
 }
 
@@ -212,7 +220,7 @@ mod tests {
     /// The picture of buffers of this size that are live together, each of a category of its own.
     fn picture(categories: &[String], size: u64, pixels: (u32, u32)) -> String {
         let instance = samples::instance(&vec![(size, 0, 9); categories.len()]);
-        let mut labels = Labels::numbered(categories.len());
+        let mut labels = Labels::from_numbers(categories.len());
         for (label, category) in labels.buffers.iter_mut().zip(categories) {
             *label = Label { category: Some(category.clone()), ..label.clone() };
         }
@@ -229,7 +237,7 @@ mod tests {
             let text = rest.split("</text>").next()?;
             let x: i32 = attributes.strip_prefix("x=\"")?.split('"').next()?.parse().ok()?;
             let is_one = !attributes.contains("text-anchor") && !attributes.contains("font-size");
-            is_one.then(|| (text, x + wide(text)))
+            is_one.then(|| (text, x + letters_width(text)))
         }
         svg.split("<text ").skip(1).filter_map(text).collect()
     }

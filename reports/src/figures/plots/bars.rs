@@ -4,8 +4,8 @@ use plotters::element::{ErrorBar, Rectangle, Text};
 use plotters::style::{Color, RGBColor};
 
 use crate::figures::chart::{
-    Chart, Entry, LETTERS, LINE, Marker, Room, centered, chart, legend, line, pixel, text_width, told,
-    width_with_legend,
+    Chart, Entry, LETTERS, LINE, Marker, Room, centered_style, draw_chart, draw_legend, draw_line,
+    nearest_pixel, text_width, told, width_with_legend,
 };
 use crate::figures::coord::Axis;
 use crate::figures::palette::{MUTED, PAPER, TEXT};
@@ -74,12 +74,12 @@ const STRETCH: f64 = 3.0;
 const NARROW: u32 = 440;
 
 /// The number of bars as wide as this many dots: a dot is two thirds as wide.
-pub(crate) const fn narrow(dots: usize) -> usize {
+pub(crate) const fn narrow_bars(dots: usize) -> usize {
     (dots * 2).div_ceil(3)
 }
 
 /// The width in pixels that a net's batches need for this many bars each, and for all names.
-pub(crate) fn needed<'a>(group: &str, names: impl Iterator<Item = &'a str>, bars: usize) -> f64 {
+pub(crate) fn needed_width<'a>(group: &str, names: impl Iterator<Item = &'a str>, bars: usize) -> f64 {
     let (mut slots, mut widest) = (0, LEAST.max(BAR * count_real(bars)));
     for name in names {
         slots += 1;
@@ -98,40 +98,45 @@ impl Bars {
     }
 
     /// Draws the slots side by side, with space between groups, and names them below the frame.
-    pub(crate) fn plot(self) -> Drawing {
+    pub(crate) fn plot_slots(self) -> Drawing {
         let (most, right) = if self.entries.is_empty() { (1060, 20) } else { (876, ROOM.right) };
         // A few bars do not need the whole width.
-        let left = (ROOM.left + right + pixel(self.widths().iter().sum::<f64>() * STRETCH).unsigned_abs())
-            .clamp(NARROW, most);
+        let left = (ROOM.left
+            + right
+            + nearest_pixel(self.group_widths().iter().sum::<f64>() * STRETCH).unsigned_abs())
+        .clamp(NARROW, most);
         let width = width_with_legend(left, (left.max(NARROW + 200), 1240), &self.entries);
         let size = (width, ROOM.top + self.height + ROOM.bottom + ROOM.below);
         figure(self.title.clone(), size, move |root| {
-            let area = legend(root, left, ROOM.top, &self.entries)?;
+            let area = draw_legend(root, left, ROOM.top, &self.entries)?;
             let wide = f64::from(left - ROOM.left - right);
-            let mut chart = chart(&area, Room { right, ..ROOM }, &Axis::plain(0.0..wide), &self.y)?;
+            let mut chart =
+                draw_chart(&area, Room { right, ..ROOM }, &Axis::without_ticks(0.0..wide), &self.y)?;
             let at = (chart.backend_coord(&(wide / 2.0, self.y.low())).0, 10);
-            root.draw(&Text::new(self.note.as_str(), at, centered(LETTERS, MUTED)))?;
-            self.draw(root, &mut chart, wide)
+            root.draw(&Text::new(self.note.as_str(), at, centered_style(LETTERS, MUTED)))?;
+            self.draw_bars(root, &mut chart, wide)
         })
     }
 
     fn most_bars(&self) -> usize {
-        self.slots.iter().map(|slot| slot.bars.len() + narrow(slot.dots.len())).max().unwrap_or(0)
+        self.slots.iter().map(|slot| slot.bars.len() + narrow_bars(slot.dots.len())).max().unwrap_or(0)
     }
 
     /// The pixels that each group needs.
-    fn widths(&self) -> Vec<f64> {
+    fn group_widths(&self) -> Vec<f64> {
         let groups = self.slots.chunk_by(|a, b| a.group == b.group);
         let names = |group: &'_ [Slot]| group.iter().map(|slot| slot.name.clone()).collect::<Vec<_>>();
         groups
-            .map(|group| needed(&group[0].group, names(group).iter().map(String::as_str), self.most_bars()))
+            .map(|group| {
+                needed_width(&group[0].group, names(group).iter().map(String::as_str), self.most_bars())
+            })
             .collect()
     }
 
-    fn draw(&self, root: &Area<'_>, chart: &mut Chart<'_>, wide: f64) -> Drawn {
+    fn draw_bars(&self, root: &Area<'_>, chart: &mut Chart<'_>, wide: f64) -> Drawn {
         let groups: Vec<&[Slot]> = self.slots.chunk_by(|a, b| a.group == b.group).collect();
         let most = MOST.max(BAR * count_real(self.most_bars()));
-        let widths = self.widths();
+        let widths = self.group_widths();
         let stretch = (wide / widths.iter().sum::<f64>().max(1.0)).min(STRETCH);
         let mut left = 0.0;
         for (group, width) in groups.into_iter().zip(widths) {
@@ -143,7 +148,7 @@ impl Bars {
                 x += unit;
             }
             let (x, y) = chart.backend_coord(&(left + width / 2.0, self.y.low()));
-            root.draw(&Text::new(group[0].group.as_str(), (x, y + 42), centered(LETTERS, TEXT)))?;
+            root.draw(&Text::new(group[0].group.as_str(), (x, y + 42), centered_style(LETTERS, TEXT)))?;
             left += width;
         }
         Ok(())
@@ -163,12 +168,17 @@ impl Bars {
             left += width;
         }
         if let Some(mark) = slot.mark {
-            line(chart, vec![(x + unit * 0.04, mark), (x + unit * 0.96, mark)], TEXT.stroke_width(2), false)?;
+            draw_line(
+                chart,
+                vec![(x + unit * 0.04, mark), (x + unit * 0.96, mark)],
+                TEXT.stroke_width(2),
+                false,
+            )?;
         }
         // A variant is written below its batch.
         let (x, y) = chart.backend_coord(&(x + unit / 2.0, self.y.low()));
         for (word, line) in slot.name.split(' ').zip(0..) {
-            root.draw(&Text::new(word, (x, y + 12 + 12 * line), centered(11.0, MUTED)))?;
+            root.draw(&Text::new(word, (x, y + 12 + 12 * line), centered_style(11.0, MUTED)))?;
         }
         Ok(())
     }
@@ -186,10 +196,10 @@ impl Bars {
         chart.draw_series([told(element, part.tip.as_str())])?;
         if part.to > self.y.high() {
             let (left, top) = chart.backend_coord(&(left, self.y.high()));
-            let right = left + pixel(width);
+            let right = left + nearest_pixel(width);
             root.draw(&Rectangle::new([(left, top + 8), (right, top + 11)], PAPER.filled()))?;
             let at = (i32::midpoint(left, right), top - 7);
-            root.draw(&Text::new(part.label.as_str(), at, centered(9.0, MUTED)))?;
+            root.draw(&Text::new(part.label.as_str(), at, centered_style(9.0, MUTED)))?;
         }
         Ok(())
     }
@@ -213,7 +223,10 @@ mod tests {
     fn width(nets: usize) -> u32 {
         let slot =
             |number: usize| Slot { group: format!("net {number}"), name: "b1".to_owned(), ..Slot::default() };
-        Bars::new("t", Axis::plain(0.0..1.0), (0..nets).map(slot).collect(), Vec::new()).plot().size().0
+        Bars::new("t", Axis::without_ticks(0.0..1.0), (0..nets).map(slot).collect(), Vec::new())
+            .plot_slots()
+            .size()
+            .0
     }
 
     #[test]

@@ -4,12 +4,13 @@ use plotters::element::{Rectangle, Text};
 use plotters::style::{Color, RGBColor};
 
 use crate::figures::chart::{
-    Chart, Entry, Key, LETTERS, Room, centered, chart, legend, text_width, told, width_with_legend,
+    Chart, Entry, Key, LETTERS, Room, centered_style, draw_chart, draw_legend, text_width, told,
+    width_with_legend,
 };
 use crate::figures::coord::Axis;
 use crate::figures::palette::{BLUE, GREEN, MUTED, ORANGE};
 use crate::figures::{Area, Drawing, Drawn, figure};
-use crate::format::real;
+use crate::format::as_real;
 
 /// Colour and name of the parts: kept, swapped, recomputed.
 pub(crate) const PARTS: [(RGBColor, &str); 3] = [(BLUE, "keep"), (GREEN, "swap"), (ORANGE, "recompute")];
@@ -47,9 +48,9 @@ pub(crate) fn plot(title: &str, (noun, sizes): (&'static str, &[u64]), rows: &[R
         PARTS.iter().map(|&(color, name)| Entry { key: Key::Box, color, text: name.to_owned() }).collect();
     let width = width_with_legend(WIDTH, (1060, 1240), &entries);
     Some(figure(title, (width, room.top + height + room.bottom + room.below), move |root| {
-        let area = legend(root, WIDTH, room.top, &entries)?;
-        let x = Axis::columns(noun, columns.clone());
-        let mut chart = chart(&area, room, &x, &Axis::rows(names.clone()))?;
+        let area = draw_legend(root, WIDTH, room.top, &entries)?;
+        let x = Axis::named_columns(noun, columns.clone());
+        let mut chart = draw_chart(&area, room, &x, &Axis::named_rows(names.clone()))?;
         for ((name, cells), row) in rows.iter().zip(0_u32..) {
             for ((cell, size), column) in cells.iter().zip(&columns).zip(0_u32..) {
                 let at = (f64::from(column), f64::from(row));
@@ -72,13 +73,13 @@ fn draw_cell(
         Cell::Absent => {}
         Cell::Nothing(reason) => {
             let place = chart.backend_coord(&(left + 0.5, top + 0.5));
-            area.draw(&Text::new(reason.as_str(), place, centered(10.0, MUTED)))?;
+            area.draw(&Text::new(reason.as_str(), place, centered_style(10.0, MUTED)))?;
         }
         Cell::Counts(counts) => {
             let all: u64 = counts.iter().sum();
             let mut from = left + EDGE;
             for (&count, (color, part)) in counts.iter().zip(PARTS).filter(|(count, _)| **count > 0) {
-                let to = from + WIDE * real(count) / real(all);
+                let to = from + WIDE * as_real(count) / as_real(all);
                 let bar = Rectangle::new([(from, top + 0.18), (to, top + 0.82)], color.filled());
                 chart.draw_series([told(bar, format!("{name}: {part} {count} of {all}"))])?;
                 from = to;

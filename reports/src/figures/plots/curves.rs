@@ -2,7 +2,7 @@
 
 use plotters::style::Color;
 
-use crate::figures::chart::{Chart, Entry, Key, Marker, figure_beside, line, told};
+use crate::figures::chart::{Chart, Entry, Key, Marker, draw_line, figure_beside, told};
 use crate::figures::coord::Axis;
 use crate::figures::palette::{MUTED, Shape, TEXT};
 use crate::figures::{Drawing, Drawn, Series};
@@ -71,14 +71,14 @@ impl Curve {
         }
     }
 
-    fn draw(&self, chart: &mut Chart<'_>) -> Drawn {
+    fn draw_curve(&self, chart: &mut Chart<'_>) -> Drawn {
         let color = self.series.as_ref().map_or(TEXT, Series::color);
         for places in &self.lines {
-            line(chart, places.clone(), color.stroke_width(self.stroke), self.series.is_none())?;
+            draw_line(chart, places.clone(), color.stroke_width(self.stroke), self.series.is_none())?;
         }
         let Some(series) = &self.series else { return Ok(()) };
         chart.draw_series(self.points.iter().filter_map(|point| {
-            let marker = if point.is_hollow { Marker::ring } else { Marker::new };
+            let marker = if point.is_hollow { Marker::new_ring } else { Marker::new };
             Some(told(marker(point.place()?, series.shape(), 3, color), point.tip.as_str()))
         }))?;
         Ok(())
@@ -112,7 +112,7 @@ pub(crate) fn plot(title: &str, height: u32, axes: (Axis, Axis), curves: Vec<Cur
         entries.push(Entry { key: Key::Ring(Shape::Circle), color: MUTED, text });
     }
     Some(figure_beside(title, height, axes, entries, move |chart| {
-        shown.iter().try_for_each(|curve| curve.draw(chart))
+        shown.iter().try_for_each(|curve| curve.draw_curve(chart))
     }))
 }
 
@@ -122,7 +122,7 @@ pub(crate) const HEIGHT: u32 = 420;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::palette::hex;
+    use crate::figures::palette::hex_text;
 
     fn series(label: &str, number: usize) -> Series {
         Series { label: label.to_owned(), number }
@@ -170,7 +170,7 @@ mod tests {
         let svg = drawn(&points, vec![(64.0, 316.0), (640.0, 316.0)]).expect("drawn");
         // Four marks, one of them with two circles; one circle in the legend, and the hollow one there.
         assert_eq!(svg.matches("<circle").count(), 4 + 1 + 1 + 2, "{svg}");
-        let own = format!("stroke=\"{}\" stroke-width=\"2\"", hex(pooch.color()));
+        let own = format!("stroke=\"{}\" stroke-width=\"2\"", hex_text(pooch.color()));
         let path = svg.split("<path").find(|path| path.contains(&own)).expect("a line");
         assert_eq!(path.split(" d=\"").nth(1).map(|d| d.matches('M').count()), Some(2), "two parts: {path}");
         assert!(svg.contains("if all of it fitted") && svg.contains("hollow: its offsets do not fit"));

@@ -6,11 +6,13 @@ use plotters::element::Text;
 use plotters::series::AreaSeries;
 use plotters::style::{Color, RGBColor};
 
-use crate::figures::chart::{Entry, Key, LETTERS, Room, centered, chart, legend, letters, level};
+use crate::figures::chart::{
+    Entry, Key, LETTERS, Room, centered_style, draw_chart, draw_legend, draw_level, text_style,
+};
 use crate::figures::coord::Axis;
 use crate::figures::palette::{BLUE, GRAY, PURPLE, RED, TEXT};
 use crate::figures::{Area, ArenaFacts, Drawing, Drawn, figure};
-use crate::format::{bytes, count_real, real};
+use crate::format::{as_real, count_real, format_bytes};
 
 /// Pixels left of the legend.
 const LEFT: u32 = 756;
@@ -21,7 +23,7 @@ const SIZE: (u32, u32) = (900, 320);
 /// the other. The height is that of an instance with one arena: several have no common one.
 #[must_use]
 pub fn load_curve_plot(instance: &Instance, height: Option<Bytes>) -> Drawing {
-    let arenas = ArenaFacts::list(instance);
+    let arenas = ArenaFacts::list_arenas(instance);
     let height = height.filter(|_| arenas.len() == 1);
     let curves: Vec<Curve> = arenas
         .into_iter()
@@ -31,7 +33,7 @@ pub fn load_curve_plot(instance: &Instance, height: Option<Bytes>) -> Drawing {
     let count = u32::try_from(curves.len()).expect("an arena's number has 16 bits");
     figure("Load curve", (SIZE.0, SIZE.1.saturating_mul(count)), move |root| {
         let areas = (0..count).map(|number| root.clone().shrink((0, number * SIZE.1), SIZE));
-        areas.zip(&curves).try_for_each(|(area, curve)| curve.draw(&area))
+        areas.zip(&curves).try_for_each(|(area, curve)| curve.draw_curve(&area))
     })
 }
 
@@ -46,70 +48,70 @@ struct Curve {
 
 impl Curve {
     fn new(arena: ArenaFacts, instance: &Instance, id: ArenaId, height: Option<Bytes>) -> Self {
-        let room = room();
+        let room = chart_room();
         let horizon = instance.horizon().get();
         let top = arena.axis_top(arena.load.bytes.max(height.unwrap_or_default()).get());
         Self {
-            corners: outline(&instance.arena_load_curve(id), horizon, LEFT - room.left - room.right),
+            corners: curve_outline(&instance.arena_load_curve(id), horizon, LEFT - room.left - room.right),
             height,
             x: Axis::counts("step", f64::from(horizon)),
-            y: Axis::bytes("in use", real(top)),
+            y: Axis::bytes("in use", as_real(top)),
             arena,
         }
     }
 
     /// Lines across the chart: bytes, colour, whether dashed, name.
-    fn levels(&self) -> Vec<(u64, RGBColor, bool, &'static str)> {
+    fn chart_levels(&self) -> Vec<(u64, RGBColor, bool, &'static str)> {
         let mut levels = vec![(self.arena.load.bytes.get(), GRAY, true, "load")];
         levels.extend(self.arena.capacity.map(|capacity| (capacity, PURPLE, true, "capacity")));
         levels.extend(self.height.map(|height| (height.get(), RED, false, "height")));
         levels
     }
 
-    fn draw(&self, root: &Area<'_>) -> Drawn {
+    fn draw_curve(&self, root: &Area<'_>) -> Drawn {
         let mut entries = vec![Entry { key: Key::Box, color: BLUE, text: "in use".to_owned() }];
-        entries.extend(self.levels().into_iter().map(|(at, color, dashed, name)| {
-            let text = format!("{name} {}", bytes(at));
+        entries.extend(self.chart_levels().into_iter().map(|(at, color, dashed, name)| {
+            let text = format!("{name} {}", format_bytes(at));
             Entry { key: Key::Line { dashed }, color, text }
         }));
-        let area = legend(root, LEFT, room().top, &entries)?;
-        let mut chart = chart(&area, room(), &self.x, &self.y)?;
+        let area = draw_legend(root, LEFT, chart_room().top, &entries)?;
+        let mut chart = draw_chart(&area, chart_room(), &self.x, &self.y)?;
         chart.draw_series(AreaSeries::new(self.corners.clone(), 0.0, BLUE.mix(0.3)).border_style(BLUE))?;
-        for (at, color, dashed, _) in self.levels() {
-            if real(at) <= self.y.high() {
-                level(&mut chart, real(at), color.stroke_width(2), dashed)?;
+        for (at, color, dashed, _) in self.chart_levels() {
+            if as_real(at) <= self.y.high() {
+                draw_level(&mut chart, as_real(at), color.stroke_width(2), dashed)?;
             }
         }
         let (left, above) = root.get_base_pixel();
         let (peak, top) = chart.backend_coord(&(f64::from(self.arena.load.step.get()), self.y.high()));
-        root.draw(&Text::new("\u{25be}", (peak - left, top - above - 8), centered(LETTERS, TEXT)))?;
+        root.draw(&Text::new("\u{25be}", (peak - left, top - above - 8), centered_style(LETTERS, TEXT)))?;
         if let Some(name) = &self.arena.name {
-            let at = (room().left.cast_signed(), 12);
-            root.draw(&Text::new(name.as_str(), at, letters(LETTERS, TEXT)))?;
+            let at = (chart_room().left.cast_signed(), 12);
+            root.draw(&Text::new(name.as_str(), at, text_style(LETTERS, TEXT)))?;
         }
         Ok(())
     }
 }
 
-fn room() -> Room {
+fn chart_room() -> Room {
     Room { top: 24, ..Room::default() }
 }
 
 /// The curve as corners; if several lie in one column of pixels, their minimum and maximum.
-fn outline(curve: &LoadCurve, horizon: u32, columns: u32) -> Vec<(f64, f64)> {
+fn curve_outline(curve: &LoadCurve, horizon: u32, columns: u32) -> Vec<(f64, f64)> {
     let points = curve.points();
     let width = f64::from(horizon.max(1)) / f64::from(columns);
     let mut corners: Vec<(f64, f64)> = Vec::new();
     if count_real(points.len()) < 2.0 * f64::from(columns) {
         for (step, load) in points {
-            let (x, y) = (f64::from(step.get()), real(load.get()));
+            let (x, y) = (f64::from(step.get()), as_real(load.get()));
             corners.extend([(x, corners.last().map_or(0.0, |last| last.1)), (x, y)]);
         }
         return corners;
     }
     let column = |step: u32| (f64::from(step) / width).floor();
     for group in points.chunk_by(|a, b| column(a.0.get()) == column(b.0.get())) {
-        let loads = group.iter().map(|(_, load)| real(load.get()));
+        let loads = group.iter().map(|(_, load)| as_real(load.get()));
         let (least, most) = loads.fold((f64::MAX, 0.0_f64), |(l, m), load| (l.min(load), m.max(load)));
         let x = column(group[0].0.get()) * width;
         corners.extend([(x, most), (x, least)]);
@@ -131,9 +133,9 @@ mod tests {
     fn the_peak_of_the_curve_is_the_load_however_many_steps_there_are() {
         for count in [10, 10_000] {
             let instance = instance(count);
-            let corners = outline(&instance.load_curve(), instance.horizon().get(), 648);
+            let corners = curve_outline(&instance.load_curve(), instance.horizon().get(), 648);
             let most = corners.iter().map(|corner| corner.1).fold(0.0, f64::max);
-            assert_eq!(most, real(instance.load().bytes.get()));
+            assert_eq!(most, as_real(instance.load().bytes.get()));
             assert!(corners.len() < 3000);
             assert_eq!(corners.iter().map(|corner| corner.1).next_back(), Some(0.0));
             let svg = load_curve_plot(&instance, Some(Bytes::new(20))).to_svg().expect("writes");

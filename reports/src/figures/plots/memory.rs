@@ -7,7 +7,7 @@ use crate::figures::Drawing;
 use crate::figures::chart::{Entry, Key};
 use crate::figures::coord::Axis;
 use crate::figures::palette::{BLUE, GRAY, ORANGE, TEXT};
-use crate::format::{bytes, real};
+use crate::format::{as_real, format_bytes};
 
 /// The memory of one net at one batch in bytes.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +28,7 @@ pub(crate) struct NetMemory {
 const PARAMETERS: RGBColor = RGBColor(0xb8, 0xbf, 0xc7);
 
 /// Draws the bars, with the name of the pool; `None` without nets.
-pub(crate) fn plot(title: &str, pool: &str, nets: &[NetMemory]) -> Option<Drawing> {
+pub(crate) fn plot_memory(title: &str, pool: &str, nets: &[NetMemory]) -> Option<Drawing> {
     let top = |net: &NetMemory, parts: &[Option<u64>]| {
         net.parameters.unwrap_or(0) + parts.iter().copied().flatten().max().unwrap_or(0)
     };
@@ -37,38 +37,38 @@ pub(crate) fn plot(title: &str, pool: &str, nets: &[NetMemory]) -> Option<Drawin
     let all = nets.iter().map(|net| top(net, &[net.network_wise, Some(reused)])).max()?;
     let most = all.min(reused.saturating_add(reused / 2));
     let entry = |color, text: &str| Entry { key: Key::Box, color, text: text.to_owned() };
-    let drawn = |at: usize| nets.iter().map(|net| bars(net, pool)[at]).find(|bar| bar.0.is_some());
+    let drawn = |at: usize| nets.iter().map(|net| memory_bars(net, pool)[at]).find(|bar| bar.0.is_some());
     let drawn = (0..3).filter_map(drawn);
     let mut entries: Vec<Entry> = drawn.map(|(_, color, text)| entry(color, text)).collect();
     entries.push(Entry { key: Key::Line { dashed: false }, color: TEXT, text: "load".to_owned() });
     if nets.iter().any(|net| net.parameters.is_some()) {
         entries.push(entry(PARAMETERS, "kept (parameters)"));
     }
-    let slots = nets.iter().map(|net| slot(net, pool)).collect();
-    let bars = Bars::new(title, Axis::bytes("memory", real(most)), slots, entries);
-    Some(Bars { height: 324, ..bars }.plot())
+    let slots = nets.iter().map(|net| memory_slot(net, pool)).collect();
+    let bars = Bars::new(title, Axis::bytes("memory", as_real(most)), slots, entries);
+    Some(Bars { height: 324, ..bars }.plot_slots())
 }
 
 /// The values of a net that have bars, each with its colour and its name.
-const fn bars<'n>(net: &NetMemory, pool: &'n str) -> [(Option<u64>, RGBColor, &'n str); 3] {
+const fn memory_bars<'n>(net: &NetMemory, pool: &'n str) -> [(Option<u64>, RGBColor, &'n str); 3] {
     [(net.network_wise, GRAY, "no reuse"), (net.pool, ORANGE, pool), (net.height, BLUE, "planned")]
 }
 
-fn slot(net: &NetMemory, pool: &str) -> Slot {
+fn memory_slot(net: &NetMemory, pool: &str) -> Slot {
     let kept = net.parameters.unwrap_or(0);
     let bar = |(value, color, what): (Option<u64>, RGBColor, &str)| {
         value.map(|value| {
             let name = format!("{} {}", net.net, net.batch);
             let mut parts = vec![Part {
-                from: real(kept),
-                to: real(kept + value),
+                from: as_real(kept),
+                to: as_real(kept + value),
                 color,
-                tip: format!("{name}: {what}: {}", bytes(value)),
-                label: bytes(kept + value),
+                tip: format!("{name}: {what}: {}", format_bytes(value)),
+                label: format_bytes(kept + value),
             }];
             if kept > 0 {
-                let tip = format!("{name}: kept over all iterations: {}", bytes(kept));
-                let (to, label) = (real(kept), String::new());
+                let tip = format!("{name}: kept over all iterations: {}", format_bytes(kept));
+                let (to, label) = (as_real(kept), String::new());
                 parts.insert(0, Part { from: 0.0, to, color: PARAMETERS, tip, label });
             }
             parts
@@ -77,8 +77,8 @@ fn slot(net: &NetMemory, pool: &str) -> Slot {
     Slot {
         group: net.net.clone(),
         name: net.batch.clone(),
-        bars: bars(net, pool).into_iter().filter_map(bar).collect(),
-        mark: Some(real(kept + net.load)),
+        bars: memory_bars(net, pool).into_iter().filter_map(bar).collect(),
+        mark: Some(as_real(kept + net.load)),
         ..Slot::default()
     }
 }
@@ -95,7 +95,7 @@ mod tests {
     }
 
     fn svg(net: NetMemory) -> String {
-        plot("Memory", POOL, &[net]).expect("drawn").to_inline_svg().expect("writes")
+        plot_memory("Memory", POOL, &[net]).expect("drawn").to_inline_svg().expect("writes")
     }
 
     #[test]
@@ -109,14 +109,14 @@ mod tests {
     #[test]
     fn bars_stand_on_the_part_that_is_kept() {
         let net = NetMemory { parameters: Some(100), network_wise: Some(300), ..alexnet() };
-        let slot = slot(&net, POOL);
+        let slot = memory_slot(&net, POOL);
         assert_eq!(slot.bars.len(), 2);
         let ends: Vec<(f64, f64)> = slot.bars[0].iter().map(|part| (part.from, part.to)).collect();
         assert_eq!(ends, [(0.0, 100.0), (100.0, 400.0)]);
         assert_eq!(slot.mark, Some(150.0));
         let svg = svg(net);
         assert!(svg.contains("alexnet b32: planned: 50 B") && !svg.contains("pool"), "{svg}");
-        assert!(plot("Memory", POOL, &[]).is_none());
+        assert!(plot_memory("Memory", POOL, &[]).is_none());
     }
 
     #[test]

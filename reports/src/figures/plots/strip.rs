@@ -3,11 +3,13 @@
 use plotters::element::Text;
 use plotters::style::Color;
 
-use crate::figures::chart::{Chart, LETTERS, Marker, Room, chart, letters, line, text_width, told};
+use crate::figures::chart::{
+    Chart, LETTERS, Marker, Room, draw_chart, draw_line, text_style, text_width, told,
+};
 use crate::figures::coord::Axis;
 use crate::figures::palette::{MUTED, TEXT};
 use crate::figures::{Area, Drawing, Drawn, Series, figure};
-use crate::format::{count_real, percent};
+use crate::format::{count_real, format_percent};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Strip {
@@ -35,7 +37,7 @@ const WIDTH: u32 = 1060;
 const RIGHT: u32 = 230;
 
 /// Draws one row per strip; `None` if there are no strips.
-pub(crate) fn plot(look: Look<'_>, all: &[Strip]) -> Option<Drawing> {
+pub(crate) fn plot_strips(look: Look<'_>, all: &[Strip]) -> Option<Drawing> {
     all.first()?;
     let rows = all.to_vec();
     let Look { title, x, remark, shown } = look;
@@ -46,10 +48,10 @@ pub(crate) fn plot(look: Look<'_>, all: &[Strip]) -> Option<Drawing> {
     let height = u32::try_from(rows.len()).unwrap_or(u32::MAX).min(1000) * ROW;
     let size = (WIDTH, room.top + height + room.bottom + room.below);
     Some(figure(title, size, move |root| {
-        let mut chart = chart(root, room, &x, &Axis::rows(names.clone()))?;
+        let mut chart = draw_chart(root, room, &x, &Axis::named_rows(names.clone()))?;
         let (right, top) = chart.backend_coord(&(x.high(), 0.0));
         for (text, x) in [("median", right + 20), (remark.as_str(), right + 100)] {
-            root.draw(&Text::new(text, (x, top - 12), letters(11.0, MUTED)))?;
+            root.draw(&Text::new(text, (x, top - 12), text_style(11.0, MUTED)))?;
         }
         for (row, number) in rows.iter().zip(0_u32..) {
             draw_row(root, &mut chart, row, f64::from(number) + 0.5, shown)?;
@@ -62,13 +64,13 @@ pub(crate) fn plot(look: Look<'_>, all: &[Strip]) -> Option<Drawing> {
 pub(crate) fn plot_gaps(planners: &[Strip]) -> Option<Drawing> {
     let most = planners.iter().flat_map(|strip| &strip.values).map(|gap| gap.1).max_by(f64::total_cmp)?;
     let x = Axis::gaps("gap: height over proven bound, less 1", most);
-    plot(Look { title: "Gap by planner", x, remark: "no answer", shown: percent }, planners)
+    plot_strips(Look { title: "Gap by planner", x, remark: "no answer", shown: format_percent }, planners)
 }
 
 fn draw_row(root: &Area<'_>, chart: &mut Chart<'_>, row: &Strip, y: f64, shown: fn(f64) -> String) -> Drawn {
     let right = chart.x_range().end;
     let (right, middle) = chart.backend_coord(&(right, y));
-    root.draw(&Text::new(row.remark.as_str(), (right + 100, middle), letters(LETTERS, TEXT)))?;
+    root.draw(&Text::new(row.remark.as_str(), (right + 100, middle), text_style(LETTERS, TEXT)))?;
     chart.draw_series(row.values.iter().enumerate().map(|(number, (name, value))| {
         // Dots at the same position would hide each other, so their index spreads them over the row.
         let spread = count_real(number * 7 % 13) / 12.0 - 0.5;
@@ -77,8 +79,8 @@ fn draw_row(root: &Area<'_>, chart: &mut Chart<'_>, row: &Strip, y: f64, shown: 
     }))?;
     let values: Vec<f64> = row.values.iter().map(|value| value.1).collect();
     if let Some(median) = planlab_results::statistics::median(&values) {
-        line(chart, vec![(median, y - 0.38), (median, y + 0.38)], TEXT.stroke_width(2), false)?;
-        root.draw(&Text::new(shown(median), (right + 20, middle), letters(LETTERS, TEXT)))?;
+        draw_line(chart, vec![(median, y - 0.38), (median, y + 0.38)], TEXT.stroke_width(2), false)?;
+        root.draw(&Text::new(shown(median), (right + 20, middle), text_style(LETTERS, TEXT)))?;
     }
     Ok(())
 }

@@ -2,14 +2,14 @@
 
 use planlab_results::framework::PLANLAB;
 use planlab_results::statistics::median;
-use planlab_results::table::{Table, Value, columns};
+use planlab_results::table::{CellValue, Table, columns};
 
 use crate::data::frameworks::{Case, Frameworks, GLIBC, Group, Ratios, Run};
 use crate::figures::Drawing;
 use crate::figures::chart::Entry;
 use crate::figures::coord::{Axis, whole};
 use crate::figures::plots::bars::{Bars, Dot, Slot};
-use crate::format::{bytes, nanoseconds, percent, real};
+use crate::format::{as_real, format_bytes, format_nanoseconds, format_percent};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece};
 
@@ -26,25 +26,25 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
          Steady memory is the peak resident memory during these propagations, with the program, its libraries \
          and the weights.",
     )];
-    pieces.push(equal(frameworks));
-    pieces.extend(failures(frameworks));
+    pieces.push(equality_piece(frameworks));
+    pieces.extend(failure_piece(frameworks));
     for group in &frameworks.groups {
-        pieces.extend(found(group).map(Piece::text));
+        pieces.extend(group_findings(group).map(Piece::text));
     }
     pieces.push(Piece::heading("Ours over each contender"));
-    pieces.push(Piece::Table(means(frameworks)));
+    pieces.push(Piece::Table(mean_table(frameworks)));
     for group in &frameworks.groups {
-        pieces.extend(figures(group));
+        pieces.extend(group_figures(group));
     }
     pieces.push(Piece::heading("All rows"));
-    pieces.push(Piece::Table(rows(frameworks)));
+    pieces.push(Piece::Table(row_table(frameworks)));
     let page = Page::new("frameworks.html", "Frameworks on a plan")
-        .named(Menu::Allocators, "What do frameworks gain from a plan?");
+        .in_menu(Menu::Allocators, "What do frameworks gain from a plan?");
     Some(page.with(pieces))
 }
 
 /// Whether every contender computed the same.
-fn equal(frameworks: &Frameworks) -> Piece {
+fn equality_piece(frameworks: &Frameworks) -> Piece {
     if frameworks.unequal.is_empty() {
         return Piece::fine(
             "Under every contender each net puts out the same, bit by bit; in training all losses and weights are the same.",
@@ -54,7 +54,7 @@ fn equal(frameworks: &Frameworks) -> Piece {
     Piece::alert(format!("{several}: {}.", frameworks.unequal.join("; ")))
 }
 
-fn failures(frameworks: &Frameworks) -> Option<Piece> {
+fn failure_piece(frameworks: &Frameworks) -> Option<Piece> {
     let told = frameworks.failures.iter().map(|row| {
         let (net, reason) = (&row.net, &row.reason);
         format!("{} {net} {} b{}, {}: {reason}", row.framework, row.mode, row.batch, row.contender)
@@ -65,30 +65,30 @@ fn failures(frameworks: &Frameworks) -> Option<Piece> {
 }
 
 /// The findings of a group, in words.
-fn found(group: &Group) -> Option<String> {
+fn group_findings(group: &Group) -> Option<String> {
     let mut text = format!("{}:", group.conditions.name());
     let over_glibc =
-        |of: fn(&Case, &Run) -> Option<f64>| group.ratios(|case: &Case| of(case, case.run(GLIBC)?));
-    let over_best = group.ratios(|case| case.speed_over(case.fastest()?));
+        |of: fn(&Case, &Run) -> Option<f64>| group.ratios_of(|case: &Case| of(case, case.run_of(GLIBC)?));
+    let over_best = group.ratios_of(|case| case.speed_over(case.fastest_other()?));
     let best = over_best?;
     if let Some(ratios) = over_glibc(Case::speed_over) {
         text += &format!(" {},", over_glibc_in_words(&ratios));
     }
     let (least, net) = &best.least;
-    let rival = group.cases.iter().find(|case| case.net == *net).and_then(Case::fastest);
+    let rival = group.cases.iter().find(|case| case.net == *net).and_then(Case::fastest_other);
     let rival = rival.map_or("", |run| run.series.label.as_str());
     text += &format!(
         " {:.2} times as fast as the fastest of the others on each net (least {least:.2}: {net}, {rival}).",
         best.mean
     );
     if let Some(ratios) = over_glibc(Case::memory_over) {
-        text += &format!(" Steady memory: {} of glibc's", percent(ratios.mean));
-        if let Some(least) = group.ratios(|case| case.memory_over(case.smallest()?)) {
+        text += &format!(" Steady memory: {} of glibc's", format_percent(ratios.mean));
+        if let Some(least) = group.ratios_of(|case| case.memory_over(case.smallest_other()?)) {
             let (most, net) = least.most;
-            let mean = percent(least.mean);
+            let mean = format_percent(least.mean);
             text += &format!(
                 ", {mean} of that of the smallest of the others on each net (at most {}: {net})",
-                percent(most)
+                format_percent(most)
             );
         }
         text += ".";
@@ -107,7 +107,7 @@ fn over_glibc_in_words(ratios: &Ratios) -> String {
     }
 }
 
-fn means<'f>(frameworks: &'f Frameworks) -> Table {
+fn mean_table<'f>(frameworks: &'f Frameworks) -> Table {
     let rivals = |group: &'f Group| {
         let rivals = group.contenders().into_iter().filter(|contender| contender.label != PLANLAB);
         rivals.filter_map(move |contender| {
@@ -122,23 +122,23 @@ fn means<'f>(frameworks: &'f Frameworks) -> Table {
         frameworks.groups.iter().flat_map(rivals),
         columns!(|(group, contender, speed)| {
             let conditions = &group.conditions;
-            let wall = group.ratios(|case| case.wall_speed_over(case.run(contender)?));
-            let memory = group.ratios(|case| case.memory_over(case.run(contender)?));
-            let middle = |contender: &str| Value::or_missing(middle_faults(group, contender).map(faults));
+            let wall = group.ratios_of(|case| case.wall_speed_over(case.run_of(contender)?));
+            let memory = group.ratios_of(|case| case.memory_over(case.run_of(contender)?));
+            let middle = |contender: &str| CellValue::or_missing(middle_faults(group, contender).map(faults));
             [
-                ("framework", "Framework", Value::text(&conditions.framework)),
-                ("mode", "Mode", Value::text(&conditions.mode)),
-                ("batch", "Batch", Value::Count(conditions.batch)),
-                ("threads", "Threads", Value::Count(u64::from(conditions.threads))),
-                ("machine", "Machine", Value::text(&conditions.machine)),
-                ("contender", "Against", Value::text(contender)),
-                ("nets", "Nets", Value::count(speed.nets)),
-                ("cpu_speed", "Speed, CPU time", Value::Number(speed.mean)),
-                ("cpu_speed_least", "least", Value::Number(speed.least.0)),
-                ("cpu_speed_most", "most", Value::Number(speed.most.0)),
-                ("wall_speed", "Speed, wall time", Value::number(wall.map(|ratios| ratios.mean))),
-                ("memory_share", "Memory", Value::share(memory.as_ref().map(|ratios| ratios.mean))),
-                ("memory_share_most", "most", Value::share(memory.as_ref().map(|ratios| ratios.most.0))),
+                ("framework", "Framework", CellValue::text(&conditions.framework)),
+                ("mode", "Mode", CellValue::text(&conditions.mode)),
+                ("batch", "Batch", CellValue::Count(conditions.batch)),
+                ("threads", "Threads", CellValue::Count(u64::from(conditions.threads))),
+                ("machine", "Machine", CellValue::text(&conditions.machine)),
+                ("contender", "Against", CellValue::text(contender)),
+                ("nets", "Nets", CellValue::count(speed.nets)),
+                ("cpu_speed", "Speed, CPU time", CellValue::Number(speed.mean)),
+                ("cpu_speed_least", "least", CellValue::Number(speed.least.0)),
+                ("cpu_speed_most", "most", CellValue::Number(speed.most.0)),
+                ("wall_speed", "Speed, wall time", CellValue::number(wall.map(|ratios| ratios.mean))),
+                ("memory_share", "Memory", CellValue::share(memory.as_ref().map(|ratios| ratios.mean))),
+                ("memory_share_most", "most", CellValue::share(memory.as_ref().map(|ratios| ratios.most.0))),
                 ("faults", "Faults", middle(contender)),
                 ("our_faults", "ours", middle(PLANLAB)),
             ]
@@ -147,33 +147,33 @@ fn means<'f>(frameworks: &'f Frameworks) -> Table {
 }
 
 fn speed_over(group: &Group, contender: &str) -> Option<Ratios> {
-    group.ratios(|case| case.speed_over(case.run(contender)?))
+    group.ratios_of(|case| case.speed_over(case.run_of(contender)?))
 }
 
 fn middle_faults(group: &Group, contender: &str) -> Option<f64> {
-    let of = |case: &Case| Some(case.run(contender)?.faults.median);
+    let of = |case: &Case| Some(case.run_of(contender)?.faults.median);
     median(&group.cases.iter().filter_map(of).collect::<Vec<f64>>())
 }
 
 /// A count that may lie between two whole numbers.
-fn faults(number: f64) -> Value {
-    Value::Count(whole(number.round()))
+fn faults(number: f64) -> CellValue {
+    CellValue::Count(whole(number.round()))
 }
 
 /// CPU time and steady memory of every contender divided by glibc's, net by net.
-fn figures(group: &Group) -> Vec<Piece> {
+fn group_figures(group: &Group) -> Vec<Piece> {
     let name = group.conditions.name();
     let time = |run: &Run, glibc: &Run| {
         let over = |time: f64| time / glibc.cpu.median.max(1.0);
-        let tip = format!("{} of CPU time", nanoseconds(run.cpu.median));
+        let tip = format!("{} of CPU time", format_nanoseconds(run.cpu.median));
         Some((over(run.cpu.median), Some((over(run.cpu.low), over(run.cpu.high))), tip))
     };
     let memory = |run: &Run, glibc: &Run| {
         let steady = run.steady?;
-        Some((real(steady) / real(glibc.steady?.max(1)), None, bytes(steady)))
+        Some((as_real(steady) / as_real(glibc.steady?.max(1)), None, format_bytes(steady)))
     };
-    let time = plot(group, format!("CPU time of a propagation: {name}"), "of glibc's CPU time", &time);
-    let memory = plot(group, format!("Steady memory: {name}"), "of glibc's memory", &memory);
+    let time = plot_group(group, format!("CPU time of a propagation: {name}"), "of glibc's CPU time", &time);
+    let memory = plot_group(group, format!("Steady memory: {name}"), "of glibc's memory", &memory);
     let time = time.map(|drawing| {
         Piece::figure(
             drawing,
@@ -189,23 +189,23 @@ fn figures(group: &Group) -> Vec<Piece> {
 /// A value of a run divided by glibc's, the range of the middle half, and the tooltip.
 type Dotted = (f64, Option<(f64, f64)>, String);
 
-fn plot(
+fn plot_group(
     group: &Group,
     title: String,
     axis: &str,
     value: &dyn Fn(&Run, &Run) -> Option<Dotted>,
 ) -> Option<Drawing> {
-    let slots: Vec<Slot> = group.cases.iter().filter_map(|case| slot(case, value)).collect();
+    let slots: Vec<Slot> = group.cases.iter().filter_map(|case| case_slot(case, value)).collect();
     let ends =
         slots.iter().flat_map(|slot| &slot.dots).map(|dot| dot.interval.map_or(dot.value, |(_, high)| high));
     let most = ends.max_by(f64::total_cmp)?;
     let entries: Vec<Entry> = group.contenders().into_iter().map(Entry::from_series).collect();
-    Some(Bars::new(title, Axis::shares(axis, most * 1.05), slots, entries).plot())
+    Some(Bars::new(title, Axis::shares(axis, most * 1.05), slots, entries).plot_slots())
 }
 
 /// `None` without glibc, the reference of all values.
-fn slot(case: &Case, value: &dyn Fn(&Run, &Run) -> Option<Dotted>) -> Option<Slot> {
-    let glibc = case.run(GLIBC)?;
+fn case_slot(case: &Case, value: &dyn Fn(&Run, &Run) -> Option<Dotted>) -> Option<Slot> {
+    let glibc = case.run_of(GLIBC)?;
     let dot = |run: &Run| {
         let (value, interval, told) = value(run, glibc)?;
         let tip = format!("{}: {}: {told}", case.net, run.series.label);
@@ -215,7 +215,7 @@ fn slot(case: &Case, value: &dyn Fn(&Run, &Run) -> Option<Dotted>) -> Option<Slo
     Some(Slot { group: case.net.clone(), dots, ..Slot::default() })
 }
 
-fn rows<'f>(frameworks: &'f Frameworks) -> Table {
+fn row_table<'f>(frameworks: &'f Frameworks) -> Table {
     let runs = |group: &'f Group| {
         group.cases.iter().flat_map(move |case| case.runs.iter().map(move |run| (group, case, run)))
     };
@@ -230,32 +230,44 @@ fn rows<'f>(frameworks: &'f Frameworks) -> Table {
             let conditions = &group.conditions;
             let row = &run.row;
             let planned = row.requests.zip(row.planned).filter(|(requests, _)| *requests > 0);
-            let is_other = case.ours().is_some_and(|ours| ours.series != run.series);
+            let is_other = case.our_run().is_some_and(|ours| ours.series != run.series);
             [
-                ("framework", "Framework", Value::text(&conditions.framework)),
-                ("net", "Net", Value::text(&case.net)),
-                ("mode", "Mode", Value::text(&conditions.mode)),
-                ("batch", "Batch", Value::Count(conditions.batch)),
-                ("threads", "Threads", Value::Count(u64::from(conditions.threads))),
-                ("machine", "Machine", Value::text(&conditions.machine)),
-                ("contender", "Contender", Value::text(&run.series.label)),
-                ("processes", "Processes", Value::count(run.processes)),
-                ("cpu_ns", "CPU time", Value::Nanoseconds(run.cpu.median)),
-                ("cpu_low_ns", "from", Value::Nanoseconds(run.cpu.low)),
-                ("cpu_high_ns", "to", Value::Nanoseconds(run.cpu.high)),
-                ("wall_ns", "Wall time", Value::Nanoseconds(run.wall.median)),
-                ("cpu_speed", "Ours: speed", Value::number(case.speed_over(run).filter(|_| is_other))),
+                ("framework", "Framework", CellValue::text(&conditions.framework)),
+                ("net", "Net", CellValue::text(&case.net)),
+                ("mode", "Mode", CellValue::text(&conditions.mode)),
+                ("batch", "Batch", CellValue::Count(conditions.batch)),
+                ("threads", "Threads", CellValue::Count(u64::from(conditions.threads))),
+                ("machine", "Machine", CellValue::text(&conditions.machine)),
+                ("contender", "Contender", CellValue::text(&run.series.label)),
+                ("processes", "Processes", CellValue::count(run.processes)),
+                ("cpu_ns", "CPU time", CellValue::Nanoseconds(run.cpu.median)),
+                ("cpu_low_ns", "from", CellValue::Nanoseconds(run.cpu.low)),
+                ("cpu_high_ns", "to", CellValue::Nanoseconds(run.cpu.high)),
+                ("wall_ns", "Wall time", CellValue::Nanoseconds(run.wall.median)),
+                ("cpu_speed", "Ours: speed", CellValue::number(case.speed_over(run).filter(|_| is_other))),
                 ("faults", "Faults", faults(run.faults.median)),
-                ("first_wall_ns", "First propagation", Value::nanoseconds(row.first_wall_ns.map(real))),
-                ("before_bytes", "Before", Value::bytes(row.resident_before)),
-                ("steady_bytes", "Steady", Value::bytes(run.steady)),
-                ("peak_bytes", "ever", Value::bytes(run.peak)),
-                ("memory_share", "Ours: memory", Value::share(case.memory_over(run).filter(|_| is_other))),
-                ("planned_share", "Planned", Value::share(planned.map(|(all, own)| real(own) / real(all)))),
-                ("plans", "Plans", Value::or_missing(row.plans.map(Value::Count))),
-                ("planning_ns", "Planning", Value::nanoseconds(row.planning_ns.map(real))),
-                ("height_bytes", "Height", Value::bytes(row.plan_height)),
-                ("load_bytes", "Load", Value::bytes(row.plan_load)),
+                (
+                    "first_wall_ns",
+                    "First propagation",
+                    CellValue::nanoseconds(row.first_wall_ns.map(as_real)),
+                ),
+                ("before_bytes", "Before", CellValue::bytes(row.resident_before)),
+                ("steady_bytes", "Steady", CellValue::bytes(run.steady)),
+                ("peak_bytes", "ever", CellValue::bytes(run.peak)),
+                (
+                    "memory_share",
+                    "Ours: memory",
+                    CellValue::share(case.memory_over(run).filter(|_| is_other)),
+                ),
+                (
+                    "planned_share",
+                    "Planned",
+                    CellValue::share(planned.map(|(all, own)| as_real(own) / as_real(all))),
+                ),
+                ("plans", "Plans", CellValue::or_missing(row.plans.map(CellValue::Count))),
+                ("planning_ns", "Planning", CellValue::nanoseconds(row.planning_ns.map(as_real))),
+                ("height_bytes", "Height", CellValue::bytes(row.plan_height)),
+                ("load_bytes", "Load", CellValue::bytes(row.plan_load)),
             ]
         }),
     )

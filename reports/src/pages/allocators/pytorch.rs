@@ -10,10 +10,10 @@ use crate::data::replays::Case;
 use crate::figures::Series;
 use crate::figures::coord::Axis;
 use crate::figures::plots::curves::{self, Curve, HEIGHT, Point};
-use crate::format::{bytes, percent, real};
+use crate::format::{as_real, format_bytes, format_percent};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece};
-use planlab_results::table::{Table, Value, columns};
+use planlab_results::table::{CellValue, Table, columns};
 
 const POOL: &str = "pytorch-caching";
 
@@ -33,7 +33,7 @@ struct Pair<'c> {
 
 impl Pair<'_> {
     /// The relative difference for the window alone.
-    fn difference(&self) -> f64 {
+    fn relative_difference(&self) -> f64 {
         self.over_recorded(self.peak.window)
     }
 
@@ -42,11 +42,11 @@ impl Pair<'_> {
     }
 
     fn over_recorded(&self, ours: u64) -> f64 {
-        real(ours) / real(self.peak.recorded.max(1)) - 1.0
+        as_real(ours) / as_real(self.peak.recorded.max(1)) - 1.0
     }
 
     fn process_in_use(&self) -> Option<u64> {
-        self.process.and_then(|case| case.row().performance.used_peak)
+        self.process.and_then(|case| case.summary_row().performance.used_peak)
     }
 
     /// Whether the process has both of PyTorch's peaks: a single match may be chance.
@@ -58,7 +58,8 @@ impl Pair<'_> {
 
 /// The page; `None` if our pool was not played on such a trace.
 pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
-    let pairs: Vec<Pair<'_>> = site.replays.simulated().filter_map(|case| pair(site, case)).collect();
+    let pairs: Vec<Pair<'_>> =
+        site.replays.simulated_cases().filter_map(|case| build_pair(site, case)).collect();
     pairs.first()?;
     let mut pieces = vec![Piece::note(
         "PyTorch recorded the most that it reserved in the process that a trace was cut from. That figure \
@@ -72,29 +73,29 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
          (iterations differ), or the trace does not mark where one begins (no iteration marks). A single equal \
          peak may be chance, so we also count the traces whose peak of bytes in use is equal too.",
     )];
-    pieces.push(Piece::note(verdict(&pairs)));
-    pieces.extend(figure(&pairs));
-    pieces.push(Piece::Table(table(site, &pairs)));
+    pieces.push(Piece::note(pair_verdict(&pairs)));
+    pieces.extend(pair_figure(&pairs));
+    pieces.push(Piece::Table(pair_table(site, &pairs)));
     let title = "Our PyTorch pool beside PyTorch's own";
-    let page = Page::new("pytorch.html", title).named(Menu::Allocators, "How much does PyTorch reserve?");
+    let page = Page::new("pytorch.html", title).in_menu(Menu::Allocators, "How much does PyTorch reserve?");
     Some(page.with(pieces))
 }
 
-fn pair<'c>(site: &Site<'c>, case: &'c Case) -> Option<Pair<'c>> {
+fn build_pair<'c>(site: &Site<'c>, case: &'c Case) -> Option<Pair<'c>> {
     let known = site.options.totals.get(case.workload())?;
     let recorded = known.torch_reserved?;
-    let window = reserved(case).filter(|_| case.row().contender == POOL)?;
-    let process = site.replays.served(&format!("{}{PROCESS}", case.workload()), POOL);
-    let peak = peak(known, recorded, window, process.and_then(reserved));
+    let window = first_reserved(case).filter(|_| case.summary_row().contender == POOL)?;
+    let process = site.replays.served_case(&format!("{}{PROCESS}", case.workload()), POOL);
+    let peak = recorded_peak(known, recorded, window, process.and_then(first_reserved));
     Some(Pair { window: case, process, peak, in_use: known.torch_allocated })
 }
 
 /// The reserved bytes after the first propagation, from an empty pool.
-fn reserved(case: &Case) -> Option<u64> {
-    case.row().performance.samples.first()?.reserved
+fn first_reserved(case: &Case) -> Option<u64> {
+    case.summary_row().performance.samples.first()?.reserved
 }
 
-fn peak(known: &PoolTotal, recorded: u64, window: u64, process: Option<u64>) -> RecordedPeak {
+fn recorded_peak(known: &PoolTotal, recorded: u64, window: u64, process: Option<u64>) -> RecordedPeak {
     RecordedPeak {
         recorded,
         window,
@@ -105,9 +106,9 @@ fn peak(known: &PoolTotal, recorded: u64, window: u64, process: Option<u64>) -> 
     }
 }
 
-fn verdict(pairs: &[Pair<'_>]) -> String {
+fn pair_verdict(pairs: &[Pair<'_>]) -> String {
     let counted = |keep: fn(&Pair<'_>) -> bool| pairs.iter().filter(|pair| keep(pair)).count();
-    let differences: Vec<f64> = pairs.iter().map(Pair::difference).collect();
+    let differences: Vec<f64> = pairs.iter().map(Pair::relative_difference).collect();
     let mut explanations: BTreeMap<Explanation, usize> = BTreeMap::new();
     pairs.iter().for_each(|pair| *explanations.entry(pair.peak.explanation()).or_default() += 1);
     let explanations: Vec<String> =
@@ -120,7 +121,7 @@ fn verdict(pairs: &[Pair<'_>]) -> String {
         counted(|pair| pair.peak.window == pair.peak.recorded),
         counted(|pair| pair.peak.window < pair.peak.recorded),
         counted(|pair| pair.peak.window > pair.peak.recorded),
-        percent(median(&differences).unwrap_or(0.0)),
+        format_percent(median(&differences).unwrap_or(0.0)),
         counted(|pair| pair.process.is_some()),
         counted(|pair| pair.peak.process == Some(pair.peak.recorded)),
         counted(|pair| pair.has_both()),
@@ -128,10 +129,10 @@ fn verdict(pairs: &[Pair<'_>]) -> String {
     )
 }
 
-fn figure(pairs: &[Pair<'_>]) -> Option<Piece> {
+fn pair_figure(pairs: &[Pair<'_>]) -> Option<Piece> {
     let curves = vec![
-        curve(pairs, "window alone", 0, |peak| Some(peak.window)),
-        curve(pairs, "process", 1, |peak| peak.process),
+        pair_curve(pairs, "window alone", 0, |peak| Some(peak.window)),
+        pair_curve(pairs, "process", 1, |peak| peak.process),
     ];
     let ((x_low, x_high), (y_low, y_high)) = curves::ranges(&curves)?;
     let axes = (
@@ -144,19 +145,24 @@ fn figure(pairs: &[Pair<'_>]) -> Option<Piece> {
     Some(Piece::figure(drawing, caption))
 }
 
-fn curve(pairs: &[Pair<'_>], label: &str, number: usize, ours: fn(&RecordedPeak) -> Option<u64>) -> Curve {
+fn pair_curve(
+    pairs: &[Pair<'_>],
+    label: &str,
+    number: usize,
+    ours: fn(&RecordedPeak) -> Option<u64>,
+) -> Curve {
     let series = Series { label: label.to_owned(), number };
     let point = |pair: &Pair<'_>| {
         let (ours, recorded) = (ours(&pair.peak)?, pair.peak.recorded);
-        let tip = format!("{}: {} of {}", pair.window.workload(), bytes(ours), bytes(recorded));
-        Some(Point::new(&series, real(recorded.max(1)), pair.over_recorded(ours), &tip))
+        let tip = format!("{}: {} of {}", pair.window.workload(), format_bytes(ours), format_bytes(recorded));
+        Some(Point::new(&series, as_real(recorded.max(1)), pair.over_recorded(ours), &tip))
     };
     let mut points: Vec<Point> = pairs.iter().filter_map(point).collect();
     points.sort_by(|a, b| a.x.total_cmp(&b.x));
     Curve::dots(series, points)
 }
 
-fn table(site: &Site<'_>, pairs: &[Pair<'_>]) -> Table {
+fn pair_table(site: &Site<'_>, pairs: &[Pair<'_>]) -> Table {
     Table::from_rows(
         "pytorch",
         "PyTorch: the most that it reserved, and had in use, in the process that the trace was cut from. Window: \
@@ -164,19 +170,19 @@ fn table(site: &Site<'_>, pairs: &[Pair<'_>]) -> Table {
          same for the process rebuilt from the trace. In use counts blocks as the pool handed them out.",
         pairs,
         columns!(|pair| {
-            let window_in_use = pair.window.row().performance.used_peak;
+            let window_in_use = pair.window.summary_row().performance.used_peak;
             [
-                ("workload", "Workload", site.link(pair.window.workload())),
-                ("pytorch_bytes", "PyTorch", Value::Bytes(pair.peak.recorded)),
-                ("window_bytes", "Window", Value::Bytes(pair.peak.window)),
-                ("window_difference", "Difference", Value::Share(pair.difference())),
-                ("process_bytes", "Process", Value::bytes(pair.peak.process)),
-                ("process_difference", "Difference, process", Value::share(pair.process_difference())),
-                ("pytorch_in_use_bytes", "In use in PyTorch", Value::bytes(pair.in_use)),
-                ("window_in_use_bytes", "in use, window", Value::bytes(window_in_use)),
-                ("process_in_use_bytes", "in use, process", Value::bytes(pair.process_in_use())),
-                ("iterations", "Iterations", Value::count(pair.peak.iterations)),
-                ("explanation", "Explanation", Value::text(pair.peak.explanation().name())),
+                ("workload", "Workload", site.workload_link(pair.window.workload())),
+                ("pytorch_bytes", "PyTorch", CellValue::Bytes(pair.peak.recorded)),
+                ("window_bytes", "Window", CellValue::Bytes(pair.peak.window)),
+                ("window_difference", "Difference", CellValue::Share(pair.relative_difference())),
+                ("process_bytes", "Process", CellValue::bytes(pair.peak.process)),
+                ("process_difference", "Difference, process", CellValue::share(pair.process_difference())),
+                ("pytorch_in_use_bytes", "In use in PyTorch", CellValue::bytes(pair.in_use)),
+                ("window_in_use_bytes", "in use, window", CellValue::bytes(window_in_use)),
+                ("process_in_use_bytes", "in use, process", CellValue::bytes(pair.process_in_use())),
+                ("iterations", "Iterations", CellValue::count(pair.peak.iterations)),
+                ("explanation", "Explanation", CellValue::text(pair.peak.explanation().name())),
             ]
         }),
     )

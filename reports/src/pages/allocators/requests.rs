@@ -3,17 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use crate::data::papers::paper::{Quantity, published};
-use crate::data::replays::{Case, Place, Replays};
+use crate::data::papers::paper::{Quantity, published_figures};
+use crate::data::replays::{Case, ReplayPlace, Replays};
 use crate::figures::Series;
 use crate::figures::coord::Axis;
 use crate::figures::plots::curves::{self, Curve, HEIGHT, Point};
 use crate::figures::plots::strip::{self, Look, Strip};
-use crate::format::{count, nanoseconds, real, short_count};
+use crate::format::{as_real, format_count, format_nanoseconds, short_count};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece};
 use planlab_dsa::performance::CallTime;
-use planlab_results::table::{Table, Value, columns};
+use planlab_results::table::{CellValue, Table, columns};
 
 /// The pool with a linear scan.
 const SCANNING: &str = "cupy2rc1-pool";
@@ -49,29 +49,31 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
          beside it. Calls alone: the times of requests and of frees, timed in batches. Each chart has one measure and one \
          machine.",
     )];
-    for (place, cases) in Replays::by_place(site.replays.plain()) {
+    for (place, cases) in Replays::by_place(site.replays.plain_cases()) {
         let has_cpu = cases.iter().any(|case| case.cpu_request_ns().is_some());
         let whole = if has_cpu { CPU } else { WALL };
-        pieces.extend([whole, CALLS].into_iter().filter_map(|of| figure(of, &place, &cases)));
+        pieces.extend([whole, CALLS].into_iter().filter_map(|of| request_figure(of, &place, &cases)));
     }
-    let bins = bins(site);
+    let bins = bin_table(site);
     if !bins.rows.is_empty() {
         pieces.push(Piece::heading("The linear scan of bins"));
         pieces.extend(speed_up(site).map(Piece::note));
         pieces.extend(scan_figures(site));
         pieces.push(Piece::Table(bins));
     }
-    let whole = whole(site);
+    let whole = propagation_table(site);
     if whole.rows.is_empty() {
         return None;
     }
     pieces.extend(Piece::section("All allocators: whole propagations", whole));
-    pieces.extend(Piece::section("All allocators: calls alone", calls(site)));
+    pieces.extend(Piece::section("All allocators: calls alone", call_table(site)));
     let title = "Cost of a request";
-    Some(Page::new("requests.html", title).named(Menu::Allocators, "What does a request cost?").with(pieces))
+    Some(
+        Page::new("requests.html", title).in_menu(Menu::Allocators, "What does a request cost?").with(pieces),
+    )
 }
 
-fn figure((name, meaning, time): Measure, place: &Place, cases: &[&Case]) -> Option<Piece> {
+fn request_figure((name, meaning, time): Measure, place: &ReplayPlace, cases: &[&Case]) -> Option<Piece> {
     let mut timed: Vec<(&Series, &str, f64)> =
         cases.iter().filter_map(|case| Some((&case.series, case.workload(), time(case)?))).collect();
     timed.sort_by(|a, b| a.0.label.cmp(&b.0.label));
@@ -85,65 +87,67 @@ fn figure((name, meaning, time): Measure, place: &Place, cases: &[&Case]) -> Opt
         .collect();
     let title = format!("{name}: {}", place.name());
     let x = Axis::times_of(name, timed.iter().map(|timed| timed.2));
-    let look = Look { title: &title, x, remark: "workloads", shown: nanoseconds };
+    let look = Look { title: &title, x, remark: "workloads", shown: format_nanoseconds };
     let caption = format!(
         "A dot for each workload; the bar marks the median. {meaning}. What is done with the memory: {}.",
-        place.meaning()
+        place.meaning_of_times()
     );
-    strip::plot(look, &strips).map(|drawing| Piece::figure(drawing, caption))
+    strip::plot_strips(look, &strips).map(|drawing| Piece::figure(drawing, caption))
 }
 
 /// The time of whole propagations, divided by their requests.
-fn whole(site: &Site<'_>) -> Table {
+fn propagation_table(site: &Site<'_>) -> Table {
     Table::from_rows(
         "requests",
         "Time of a whole propagation over the number of its requests: a request and its free, with the loop over them and \
          the work on the memory. CPU: time on a core; it decides on the host. Above the loop: the same less the time of \
          the empty loop, which touches no memory, on the same workload in the same run; a value below 0 is noise. Wall: of \
          a whole propagation. Search steps: entries of free lists that were looked at in one propagation.",
-        site.replays.plain().filter_map(|case| Some((case, case.row(), case.wall_request_ns()?))),
+        site.replays
+            .plain_cases()
+            .filter_map(|case| Some((case, case.summary_row(), case.wall_request_ns()?))),
         columns!(|(case, row, wall)| [
-            ("workload", "Workload", Value::text(case.workload())),
-            ("contender", "Contender", Value::text(&case.series.label)),
-            ("device", "Device", Value::text(case.place().device_in_full())),
-            ("work", "Memory is", Value::text(row.work.name())),
-            ("requests", "Requests", Value::Count(row.requests)),
-            ("cpu_request_ns", "CPU", Value::nanoseconds(case.cpu_request_ns())),
-            ("above_loop_ns", "above the loop", Value::nanoseconds(case.cpu_above_loop_ns(site.replays))),
-            ("wall_request_ns", "Wall", Value::Nanoseconds(wall)),
-            ("search_steps", "Search steps", Value::Count(row.performance.search_steps)),
+            ("workload", "Workload", CellValue::text(case.workload())),
+            ("contender", "Contender", CellValue::text(&case.series.label)),
+            ("device", "Device", CellValue::text(case.place().device_in_full())),
+            ("work", "Memory is", CellValue::text(row.work.name())),
+            ("requests", "Requests", CellValue::Count(row.requests)),
+            ("cpu_request_ns", "CPU", CellValue::nanoseconds(case.cpu_request_ns())),
+            ("above_loop_ns", "above the loop", CellValue::nanoseconds(case.cpu_above_loop_ns(site.replays))),
+            ("wall_request_ns", "Wall", CellValue::Nanoseconds(wall)),
+            ("search_steps", "Search steps", CellValue::Count(row.performance.search_steps)),
         ]),
     )
 }
 
 /// The calls that were timed separately.
-fn calls(site: &Site<'_>) -> Table {
+fn call_table(site: &Site<'_>) -> Table {
     let is_timed = |case: &&Case| {
-        let performance = &case.row().performance;
+        let performance = &case.summary_row().performance;
         performance.alloc.is_some() || performance.free.is_some()
     };
     let part = |call: Option<CallTime>, part: fn(CallTime) -> u64| {
-        Value::nanoseconds(call.map(|call| real(part(call)) / 1e3))
+        CellValue::nanoseconds(call.map(|call| as_real(part(call)) / 1e3))
     };
     Table::from_rows(
         "requests-calls",
         "Calls that were timed apart from the work on the memory, in batches: the median, and the value that 99 of 100 \
          batches stay below. Both: the medians of a request and of a free, added. Contenders whose calls are shorter than \
          a tick of the clock are left out.",
-        site.replays.plain().filter(is_timed),
+        site.replays.plain_cases().filter(is_timed),
         columns!(|case| {
-            let row = case.row();
+            let row = case.summary_row();
             [
-                ("workload", "Workload", Value::text(case.workload())),
-                ("contender", "Contender", Value::text(&case.series.label)),
-                ("device", "Device", Value::text(case.place().device_in_full())),
-                ("work", "Memory is", Value::text(row.work.name())),
-                ("requests", "Requests", Value::Count(row.requests)),
+                ("workload", "Workload", CellValue::text(case.workload())),
+                ("contender", "Contender", CellValue::text(&case.series.label)),
+                ("device", "Device", CellValue::text(case.place().device_in_full())),
+                ("work", "Memory is", CellValue::text(row.work.name())),
+                ("requests", "Requests", CellValue::Count(row.requests)),
                 ("alloc_ns", "Request", part(row.performance.alloc, |call| call.median_ps)),
                 ("alloc_p99_ns", "p99", part(row.performance.alloc, |call| call.p99_ps)),
                 ("free_ns", "Free", part(row.performance.free, |call| call.median_ps)),
                 ("free_p99_ns", "p99", part(row.performance.free, |call| call.p99_ps)),
-                ("both_ns", "Both", Value::nanoseconds(case.calls_ns())),
+                ("both_ns", "Both", CellValue::nanoseconds(case.calls_ns())),
             ]
         }),
     )
@@ -153,7 +157,7 @@ fn calls(site: &Site<'_>) -> Table {
 struct Scan<'a> {
     workload: &'a str,
     /// The place where ours was timed.
-    place: &'a Place,
+    place: &'a ReplayPlace,
     requests: u64,
     /// Entries that the scan inspects in one propagation.
     bins: u64,
@@ -166,12 +170,12 @@ struct Scan<'a> {
 }
 
 /// The workloads, by length of the scan.
-fn scans<'a>(site: &Site<'a>) -> Vec<Scan<'a>> {
+fn scan_lengths<'a>(site: &Site<'a>) -> Vec<Scan<'a>> {
     let time = |case: Option<&Case>| case.and_then(Case::propagation_ns).map(|time| time.median);
     let scan = |case: &'a Case| {
-        let row = case.row();
+        let row = case.summary_row();
         let known = site.options.totals.get(case.workload())?;
-        let indexed = site.replays.served(case.workload(), INDEXED);
+        let indexed = site.replays.served_case(case.workload(), INDEXED);
         Some(Scan {
             workload: case.workload(),
             place: case.place(),
@@ -183,13 +187,13 @@ fn scans<'a>(site: &Site<'a>) -> Vec<Scan<'a>> {
             indexed_ns: time(indexed.filter(|indexed| indexed.place() == case.place())),
         })
     };
-    let scanning = site.replays.simulated().filter(|case| case.row().contender == SCANNING);
+    let scanning = site.replays.simulated_cases().filter(|case| case.summary_row().contender == SCANNING);
     let mut scans: Vec<Scan<'a>> = scanning.filter_map(scan).collect();
     scans.sort_by_key(|scan| scan.bins);
     scans
 }
 
-fn bins(site: &Site<'_>) -> Table {
+fn bin_table(site: &Site<'_>) -> Table {
     Table::from_rows(
         "bins",
         "The pool of CuPy 2.0.0rc1, the paper's baseline, looks through its bins one by one. Bins: those that our pool \
@@ -197,22 +201,22 @@ fn bins(site: &Site<'_>) -> Table {
          pool and plan's table: CuPy's own code and a look-up of planned addresses, measured on a CPU in Python and Cython, \
          not in this report. Ours: the same policy in Rust on simulated memory, by the scan and by the index that CuPy \
          has since version 4.",
-        scans(site),
+        scan_lengths(site),
         columns!(|scan| {
-            let for_bin = |time: f64| time / real(scan.bins.max(1));
+            let for_bin = |time: f64| time / as_real(scan.bins.max(1));
             let for_request = scan.bins.saturating_add(scan.requests / 2) / scan.requests.max(1);
             [
-                ("workload", "Workload", Value::text(scan.workload)),
-                ("requests", "Requests", Value::Count(scan.requests)),
-                ("bins", "Bins", Value::Count(scan.bins)),
-                ("bins_per_request", "for a request", Value::Count(for_request)),
-                ("real_pool_ns", "Real pool", Value::Nanoseconds(real(scan.real_ns))),
-                ("real_bin_ns", "for a bin", Value::Nanoseconds(for_bin(real(scan.real_ns)))),
-                ("real_plan_ns", "Plan's table", Value::nanoseconds(scan.plan_ns.map(real))),
-                ("ours_ns", "Ours, scan", Value::nanoseconds(scan.ours_ns)),
-                ("ours_bin_ns", "for a bin", Value::nanoseconds(scan.ours_ns.map(for_bin))),
-                ("ours_indexed_ns", "Ours, index", Value::nanoseconds(scan.indexed_ns)),
-                ("device", "Ours on", Value::text(scan.place.device_in_full())),
+                ("workload", "Workload", CellValue::text(scan.workload)),
+                ("requests", "Requests", CellValue::Count(scan.requests)),
+                ("bins", "Bins", CellValue::Count(scan.bins)),
+                ("bins_per_request", "for a request", CellValue::Count(for_request)),
+                ("real_pool_ns", "Real pool", CellValue::Nanoseconds(as_real(scan.real_ns))),
+                ("real_bin_ns", "for a bin", CellValue::Nanoseconds(for_bin(as_real(scan.real_ns)))),
+                ("real_plan_ns", "Plan's table", CellValue::nanoseconds(scan.plan_ns.map(as_real))),
+                ("ours_ns", "Ours, scan", CellValue::nanoseconds(scan.ours_ns)),
+                ("ours_bin_ns", "for a bin", CellValue::nanoseconds(scan.ours_ns.map(for_bin))),
+                ("ours_indexed_ns", "Ours, index", CellValue::nanoseconds(scan.indexed_ns)),
+                ("device", "Ours on", CellValue::text(scan.place.device_in_full())),
             ]
         }),
     )
@@ -220,11 +224,11 @@ fn bins(site: &Site<'_>) -> Table {
 
 /// The paper's speed-up, and the time of the pool itself.
 fn speed_up(site: &Site<'_>) -> Option<String> {
-    let figure = published().iter().find(|figure| figure.of == Quantity::SpeedUp)?;
-    let scans = scans(site);
+    let figure = published_figures().iter().find(|figure| figure.of == Quantity::SpeedUp)?;
+    let scans = scan_lengths(site);
     let scan = scans.iter().find(|scan| scan.workload == figure.workload)?;
-    let pool = nanoseconds(real(scan.real_ns));
-    let plan = scan.plan_ns.map(|time| format!(", and a plan's table {}", nanoseconds(real(time))));
+    let pool = format_nanoseconds(as_real(scan.real_ns));
+    let plan = scan.plan_ns.map(|time| format!(", and a plan's table {}", format_nanoseconds(as_real(time))));
     Some(format!(
         "The profile-guided paper (arXiv:1804.10001) gives {} for the speed of {} on a GPU by the plan over that with \
          the pool. There is no time of a GPU here: of a propagation, CuPy's real pool took {pool} on the CPU{}. \
@@ -237,12 +241,12 @@ fn speed_up(site: &Site<'_>) -> Option<String> {
 
 /// One figure for each machine on which ours was timed.
 fn scan_figures(site: &Site<'_>) -> Vec<Piece> {
-    let mut places: BTreeMap<&Place, Vec<Scan<'_>>> = BTreeMap::new();
-    for scan in scans(site) {
+    let mut places: BTreeMap<&ReplayPlace, Vec<Scan<'_>>> = BTreeMap::new();
+    for scan in scan_lengths(site) {
         places.entry(scan.place).or_default().push(scan);
     }
     let is_alone = places.len() == 1;
-    let title = |place: &Place| {
+    let title = |place: &ReplayPlace| {
         let title = "Time of a propagation against the bins scanned".to_owned();
         if is_alone { title } else { format!("{title}, {}", place.name()) }
     };
@@ -252,14 +256,14 @@ fn scan_figures(site: &Site<'_>) -> Vec<Piece> {
 fn scan_figure(title: &str, scans: &[Scan<'_>]) -> Option<Piece> {
     let curve = |label: &str, number: usize, time: &dyn Fn(&Scan<'_>) -> Option<f64>| {
         let series = Series { label: label.to_owned(), number };
-        let points = scans.iter().filter_map(|scan| point(&series, scan, time(scan)?)).collect();
+        let points = scans.iter().filter_map(|scan| scan_point(&series, scan, time(scan)?)).collect();
         Curve::dots(series, points)
     };
     let curves = vec![
-        curve("CuPy's real pool (measured apart)", 1, &|scan| Some(real(scan.real_ns))),
+        curve("CuPy's real pool (measured apart)", 1, &|scan| Some(as_real(scan.real_ns))),
         curve("ours, scan of bins", 0, &|scan| scan.ours_ns),
         curve("ours, index", 2, &|scan| scan.indexed_ns),
-        curve("plan's table (measured apart)", 3, &|scan| scan.plan_ns.map(real)),
+        curve("plan's table (measured apart)", 3, &|scan| scan.plan_ns.map(as_real)),
     ];
     let ((x_low, x_high), (y_low, y_high)) = curves::ranges(&curves)?;
     let axes = (
@@ -272,7 +276,7 @@ fn scan_figure(title: &str, scans: &[Scan<'_>]) -> Option<Piece> {
     Some(Piece::figure(drawing, caption))
 }
 
-fn point(series: &Series, scan: &Scan<'_>, time: f64) -> Option<Point> {
-    let tip = format!("{}: {} bins, {}", scan.workload, count(scan.bins), nanoseconds(time));
-    (scan.bins > 0 && time > 0.0).then(|| Point::new(series, real(scan.bins), time, &tip))
+fn scan_point(series: &Series, scan: &Scan<'_>, time: f64) -> Option<Point> {
+    let tip = format!("{}: {} bins, {}", scan.workload, format_count(scan.bins), format_nanoseconds(time));
+    (scan.bins > 0 && time > 0.0).then(|| Point::new(series, as_real(scan.bins), time, &tip))
 }

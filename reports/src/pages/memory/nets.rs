@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 
 use crate::data::nets::net_memory::{self, Net, Sources, own_pool};
 use crate::data::nets::parts::{NetPart, parts, shown_batch};
-use crate::data::papers::paper::{Quantity, published};
+use crate::data::papers::paper::{Quantity, published_figures};
 use crate::figures::plots::memory::{self, NetMemory};
-use crate::format::{bytes, percent};
+use crate::format::{format_bytes, format_percent};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece, Text};
-use planlab_results::table::{Table, Value, columns};
+use planlab_results::table::{CellValue, Table, columns};
 
 /// Bars per batch.
 const BARS: usize = 3;
@@ -20,7 +20,7 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     let sums = sums(site);
     let nets = nets(site, &sums);
     let played: Vec<&Net<'_>> = nets.iter().filter(|net| net.is_played).collect();
-    let mut pieces = vec![Piece::note(Text::marked(
+    let mut pieces = vec![Piece::note(Text::from_marked(
         "What a net needs on the device: without any reuse (*network-wise*), with the pool of its own framework, and \
          planned ahead. *Kept* memory (parameters, and in training their gradients and the optimizer's state) stays over \
          all iterations and is not planned: the pictures show it as the light part of each bar, and the totals include it. \
@@ -30,7 +30,8 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     pieces.extend(Piece::section("By net and batch", by_net(site, &played)));
     pieces.extend(Piece::section("Beside the published figures", beside_published(&nets)));
     let question = "How much memory does each net need?";
-    (pieces.len() > 1).then(|| Page::new("memory.html", question).named(Menu::Memory, question).with(pieces))
+    (pieces.len() > 1)
+        .then(|| Page::new("memory.html", question).in_menu(Menu::Memory, question).with(pieces))
 }
 
 /// The sums of sizes of the workloads whose instances are at hand.
@@ -41,7 +42,7 @@ pub(crate) fn sums(site: &Site<'_>) -> BTreeMap<usize, u64> {
 
 /// The memory of all nets.
 pub(crate) fn nets<'a>(site: &'a Site<'a>, sums: &'a BTreeMap<usize, u64>) -> Vec<Net<'a>> {
-    net_memory::nets(Sources {
+    net_memory::collect_nets(Sources {
         model: site.model,
         replays: site.replays,
         totals: &site.options.totals,
@@ -76,7 +77,8 @@ fn figures(nets: &[Net<'_>]) -> Vec<Piece> {
             caption += "The light part below is kept over all iterations. ";
         }
         caption += "A bar that leaves the frame has its value above it.";
-        pieces.extend(memory::plot(&title, pool, &bars).map(|drawing| Piece::chapter(drawing, caption)));
+        pieces
+            .extend(memory::plot_memory(&title, pool, &bars).map(|drawing| Piece::chapter(drawing, caption)));
     }
     pieces
 }
@@ -87,7 +89,7 @@ fn bars(net: &Net<'_>) -> NetMemory {
         batch: shown_batch(&net.key),
         parameters: net.kept,
         network_wise: net.network_wise,
-        pool: net.pool_total().map(|total| total.saturating_sub(net.kept())),
+        pool: net.pool_total().map(|total| total.saturating_sub(net.kept_bytes())),
         height: net.planned,
         load: net.requested,
     }
@@ -105,29 +107,33 @@ fn by_net(site: &Site<'_>, nets: &[&Net<'_>]) -> Table {
             let known = site.options.totals.get(net.workload.as_str()).copied().unwrap_or_default();
             let real_pool = match net.process {
                 Some(_) => known.process_pool,
-                None => known.pool.map(|pool| net.kept() + pool),
+                None => known.pool.map(|pool| net.kept_bytes() + pool),
             };
             [
-                ("workload", "Workload", site.link(net.workload)),
-                ("kept_bytes", "Kept", Value::bytes(net.kept)),
-                ("network_wise_bytes", "Network-wise", Value::bytes(net.network_wise_total())),
-                ("pool", "Pool", Value::text(own_pool(net.key.route))),
-                ("pool_from", "after", Value::text(net.pool_from())),
-                ("pool_bytes", "Pool holds", Value::bytes(net.pool_total())),
-                ("real_pool_bytes", "Real pool", Value::bytes(real_pool)),
-                ("planned_bytes", "Planned", Value::bytes(net.planned_total())),
-                ("requested_bytes", "At least", Value::Bytes(net.kept() + net.requested)),
-                ("reduction", "Reduction", Value::share(net.reduction())),
-                ("propagation_reduction", "of the propagation", Value::share(net.propagation_reduction())),
+                ("workload", "Workload", site.workload_link(net.workload)),
+                ("kept_bytes", "Kept", CellValue::bytes(net.kept)),
+                ("network_wise_bytes", "Network-wise", CellValue::bytes(net.network_wise_total())),
+                ("pool", "Pool", CellValue::text(own_pool(net.key.route))),
+                ("pool_from", "after", CellValue::text(net.pool_from())),
+                ("pool_bytes", "Pool holds", CellValue::bytes(net.pool_total())),
+                ("real_pool_bytes", "Real pool", CellValue::bytes(real_pool)),
+                ("planned_bytes", "Planned", CellValue::bytes(net.planned_total())),
+                ("requested_bytes", "At least", CellValue::Bytes(net.kept_bytes() + net.requested)),
+                ("reduction", "Reduction", CellValue::share(net.share_saved())),
+                (
+                    "propagation_reduction",
+                    "of the propagation",
+                    CellValue::share(net.propagation_reduction()),
+                ),
             ]
         }),
     )
 }
 
 fn beside_published(nets: &[Net<'_>]) -> Table {
-    let compared = published().iter().filter_map(|figure| {
+    let compared = published_figures().iter().filter_map(|figure| {
         let net = nets.iter().find(|net| *net.workload == *figure.workload)?;
-        Some((figure, net, net.figure(figure.of, nets)?))
+        Some((figure, net, net.comparable_figure(figure.of, nets)?))
     });
     Table::from_rows(
         "memory-published",
@@ -139,27 +145,29 @@ fn beside_published(nets: &[Net<'_>]) -> Table {
         columns!(|(figure, net, ours)| {
             let (shown, exactly) = written(figure.of, net, ours);
             [
-                ("workload", "Workload", Value::text(net.workload)),
-                ("figure", "Figure", Value::text(figure.of.name())),
-                ("published", "Published", Value::text(&figure.published)),
-                ("ours", "Ours", Value::text(shown)),
+                ("workload", "Workload", CellValue::text(net.workload)),
+                ("figure", "Figure", CellValue::text(figure.of.name())),
+                ("published", "Published", CellValue::text(&figure.published)),
+                ("ours", "Ours", CellValue::text(shown)),
                 ("ours_exact", "Exactly", exactly),
-                ("lies", "Ours lies", Value::text(figure.lies(ours))),
+                ("lies", "Ours lies", CellValue::text(figure.relative_position(ours))),
             ]
         }),
     )
 }
 
 /// Our figure for people, and exactly.
-fn written(quantity: Quantity, net: &Net<'_>, ours: f64) -> (String, Value) {
+fn written(quantity: Quantity, net: &Net<'_>, ours: f64) -> (String, CellValue) {
     let exact = match quantity {
         Quantity::NetworkWise => net.network_wise_total(),
         Quantity::Pool => net.pool_total(),
         _ => None,
     };
     match (exact, quantity) {
-        (Some(exact), _) => (format!("{:.2} GB ({})", ours / 1e9, bytes(exact)), Value::Count(exact)),
-        (None, Quantity::PoolOverAlexnet) => (format!("{ours:.2} x"), Value::Number(ours)),
-        (None, _) => (percent(ours), Value::Share(ours)),
+        (Some(exact), _) => {
+            (format!("{:.2} GB ({})", ours / 1e9, format_bytes(exact)), CellValue::Count(exact))
+        }
+        (None, Quantity::PoolOverAlexnet) => (format!("{ours:.2} x"), CellValue::Number(ours)),
+        (None, _) => (format_percent(ours), CellValue::Share(ours)),
     }
 }

@@ -2,15 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use planlab_results::table::{Table, Value, columns};
+use planlab_results::table::{CellValue, Table, columns};
 
-use super::tables::{self, middle_and_most, subject, subject_of, time};
+use super::tables::{self, middle_and_most, subject, subject_of, time_value};
 use crate::data::schedules::{Run, Schedules};
-use crate::format::real;
+use crate::format::as_real;
 use crate::site::page::Piece;
 
-pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
-    let summary = summary(schedules);
+pub(super) fn bound_pieces(schedules: &Schedules) -> Vec<Piece> {
+    let summary = bound_summary(schedules);
     if summary.rows.is_empty() {
         return Vec::new();
     }
@@ -21,20 +21,20 @@ pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
     let mut pieces =
         vec![Piece::heading("Gap to the proven bound, and time of the search"), Piece::note(note)];
     pieces.extend(tables::shown_or_folded(summary));
-    let table = table(schedules);
+    let table = bound_table(schedules);
     pieces.push(Piece::Folded(format!("All {} schedules", table.rows.len()), tables::trimmed(table)));
     pieces
 }
 
-fn summary(schedules: &Schedules) -> Table {
-    let mut rows: Vec<(Vec<Value>, Vec<&Run>)> = Vec::new();
+fn bound_summary(schedules: &Schedules) -> Table {
+    let mut rows: Vec<(Vec<CellValue>, Vec<&Run>)> = Vec::new();
     for case in &schedules.cases {
         let mut groups: BTreeMap<usize, Vec<&Run>> = BTreeMap::new();
-        for run in case.runs.iter().filter(|run| run.iteration().is_some()) {
+        for run in case.runs.iter().filter(|run| run.iteration_ns().is_some()) {
             groups.entry(run.series.number).or_default().push(run);
         }
-        let inputs = |runs: &[&Run]| tables::range(runs.iter().filter_map(|run| run.input()));
-        let named = |runs: &[&Run]| subject(case, Value::or_missing(inputs(runs).map(Value::Text)));
+        let inputs = |runs: &[&Run]| tables::range(runs.iter().filter_map(|run| run.input_extent()));
+        let named = |runs: &[&Run]| subject(case, CellValue::or_missing(inputs(runs).map(CellValue::Text)));
         rows.extend(groups.into_values().map(|runs| (named(&runs), runs)));
     }
     tables::table(
@@ -44,33 +44,33 @@ fn summary(schedules: &Schedules) -> Table {
         rows,
         columns!(|runs| {
             let gaps: Vec<f64> = runs.iter().filter_map(|run| run.row.gap()).collect();
-            let times: Vec<f64> = runs.iter().filter_map(|run| run.row.elapsed_ns).map(real).collect();
+            let times: Vec<f64> = runs.iter().filter_map(|run| run.row.elapsed_ns).map(as_real).collect();
             let (gap, took) = (middle_and_most(&gaps), middle_and_most(&times));
             let equal = runs.iter().filter(|run| run.row.gap() == Some(0.0)).count();
             let work = runs.iter().map(|run| run.row.work).max();
             [
-                ("scheduler", "Scheduler", Value::text(runs[0].series.label.as_str())),
-                ("schedules", "All", Value::count(runs.len())),
-                ("proved", "At the bound", Value::count(equal)),
-                ("median_gap", "Gap, median", Value::share(gap.map(|(median, _)| median))),
-                ("worst_gap", "worst", Value::share(gap.map(|(_, worst)| worst))),
-                ("scopes", "Scopes", distinct(&runs, |run| &run.row.bound_scope)),
-                ("evidence", "Evidence", distinct(&runs, |run| &run.row.bound_evidence)),
-                ("median_ns", "Search", Value::nanoseconds(took.map(|(median, _)| median))),
-                ("most_ns", "slowest", Value::nanoseconds(took.map(|(_, most)| most))),
-                ("most_work", "Simulated", Value::or_missing(work.map(Value::Count))),
+                ("scheduler", "Scheduler", CellValue::text(runs[0].series.label.as_str())),
+                ("schedules", "All", CellValue::count(runs.len())),
+                ("proved", "At the bound", CellValue::count(equal)),
+                ("median_gap", "Gap, median", CellValue::share(gap.map(|(median, _)| median))),
+                ("worst_gap", "worst", CellValue::share(gap.map(|(_, worst)| worst))),
+                ("scopes", "Scopes", distinct_values(&runs, |run| &run.row.bound_scope)),
+                ("evidence", "Evidence", distinct_values(&runs, |run| &run.row.bound_evidence)),
+                ("median_ns", "Search", CellValue::nanoseconds(took.map(|(median, _)| median))),
+                ("most_ns", "slowest", CellValue::nanoseconds(took.map(|(_, most)| most))),
+                ("most_work", "Simulated", CellValue::or_missing(work.map(CellValue::Count))),
             ]
         }),
     )
 }
 
-fn distinct(runs: &[&Run], of: fn(&Run) -> &str) -> Value {
+fn distinct_values(runs: &[&Run], of: fn(&Run) -> &str) -> CellValue {
     let names: BTreeSet<&str> = runs.iter().map(|run| of(run)).collect();
-    Value::text(names.into_iter().collect::<Vec<_>>().join(", "))
+    CellValue::text(names.into_iter().collect::<Vec<_>>().join(", "))
 }
 
-fn table(schedules: &Schedules) -> Table {
-    let found = schedules.runs().filter(|(_, run)| run.iteration().is_some());
+fn bound_table(schedules: &Schedules) -> Table {
+    let found = schedules.all_runs().filter(|(_, run)| run.iteration_ns().is_some());
     tables::table(
         "offload-bounds",
         "Every schedule: its time, the bound with scope and evidence, and the search.",
@@ -78,16 +78,16 @@ fn table(schedules: &Schedules) -> Table {
         columns!(|run| {
             let row = &run.row;
             [
-                ("batch", "Batch", Value::Count(row.batch)),
-                ("scheduler", "Scheduler", Value::text(run.series.label.as_str())),
-                ("iteration_ns", "Iteration", time(row.iteration_ns)),
-                ("bound_ns", "Bound", time(Some(row.bound_ns))),
-                ("gap", "Gap", Value::share(row.gap())),
-                ("scope", "Scope", Value::text(row.bound_scope.as_str())),
-                ("evidence", "Evidence", Value::text(row.bound_evidence.as_str())),
-                ("stop", "Stopped", Value::or_missing(row.stop.map(|stop| Value::text(stop.name())))),
-                ("elapsed_ns", "Search", time(row.elapsed_ns)),
-                ("work", "Simulated", Value::Count(row.work)),
+                ("batch", "Batch", CellValue::Count(row.batch)),
+                ("scheduler", "Scheduler", CellValue::text(run.series.label.as_str())),
+                ("iteration_ns", "Iteration", time_value(row.iteration_ns)),
+                ("bound_ns", "Bound", time_value(Some(row.bound_ns))),
+                ("gap", "Gap", CellValue::share(row.gap())),
+                ("scope", "Scope", CellValue::text(row.bound_scope.as_str())),
+                ("evidence", "Evidence", CellValue::text(row.bound_evidence.as_str())),
+                ("stop", "Stopped", CellValue::or_missing(row.stop.map(|stop| CellValue::text(stop.name())))),
+                ("elapsed_ns", "Search", time_value(row.elapsed_ns)),
+                ("work", "Simulated", CellValue::Count(row.work)),
             ]
         }),
     )

@@ -1,16 +1,16 @@
 //! Failures: crashes, false results, time-outs, exhausted memory, and rows that contradict each other.
 
 use planlab_results::audit::{Fault, Finding};
-use planlab_results::table::{Table, Value, columns};
+use planlab_results::table::{CellValue, Table, columns};
 
 use super::tables;
-use crate::data::planners::tables::{exit, last_line};
-use crate::format::counted;
+use crate::data::planners::tables::{describe_exit, last_line};
+use crate::format::format_counted;
 use crate::site::Site;
 use crate::site::page::Piece;
 
-pub(super) fn pieces(site: &Site<'_>) -> Vec<Piece> {
-    let table = table(site);
+pub(super) fn failure_pieces(site: &Site<'_>) -> Vec<Piece> {
+    let table = failure_table(site);
     let is_bound = |finding: &&Finding| matches!(finding.fault, Fault::RefutedTime | Fault::FalseSchedule);
     let refuted = site.findings.iter().filter(is_bound).map(|finding| Piece::alert(finding.to_string()));
     let refuted: Vec<Piece> = refuted.collect();
@@ -24,9 +24,12 @@ pub(super) fn pieces(site: &Site<'_>) -> Vec<Piece> {
     }
     let lies = site.schedules.failures.iter().filter(|row| row.status.is_lie()).count();
     let text = match lies {
-        0 => format!("{} failed.", counted(table.rows.len() as u64, "row")),
+        0 => format!("{} failed.", format_counted(table.rows.len() as u64, "row")),
         lies => {
-            format!("{} failed, {lies} of them with a false answer.", counted(table.rows.len() as u64, "row"))
+            format!(
+                "{} failed, {lies} of them with a false answer.",
+                format_counted(table.rows.len() as u64, "row")
+            )
         }
     };
     let mut pieces = vec![Piece::alert(text), Piece::Table(table)];
@@ -34,22 +37,22 @@ pub(super) fn pieces(site: &Site<'_>) -> Vec<Piece> {
     pieces
 }
 
-fn table(site: &Site<'_>) -> Table {
+fn failure_table(site: &Site<'_>) -> Table {
     Table::from_rows(
         "offload-failures",
         "Rows without a valid answer: a crash, a kill, a time-out, exhausted memory of the process, or a schedule that the \
          validator refused. That a net does not fit is no failure.",
         &site.schedules.failures,
         columns!(|row| [
-            ("workload", "Workload", Value::text(row.workload.as_str())),
-            ("machine", "Machine", Value::text(row.machine.as_str())),
+            ("workload", "Workload", CellValue::text(row.workload.as_str())),
+            ("machine", "Machine", CellValue::text(row.machine.as_str())),
             ("copies_gb", "GB/s", tables::copies((row.copy_out, row.copy_in))),
             ("capacity_gb", "Of GB", tables::gb(row.capacity)),
-            ("scheduler", "Scheduler", Value::text(row.scheduler.as_str())),
-            ("status", "Status", Value::text(row.status.name())),
-            ("reason", "Reason", Value::text(row.reason.as_str())),
-            ("exit", "Exit", Value::text(exit(row.signal, row.exit_code))),
-            ("stderr", "Last line of stderr", Value::text(last_line(&row.stderr_tail))),
+            ("scheduler", "Scheduler", CellValue::text(row.scheduler.as_str())),
+            ("status", "Status", CellValue::text(row.status.name())),
+            ("reason", "Reason", CellValue::text(row.reason.as_str())),
+            ("exit", "Exit", CellValue::text(describe_exit(row.signal, row.exit_code))),
+            ("stderr", "Last line of stderr", CellValue::text(last_line(&row.stderr_tail))),
         ]),
     )
 }

@@ -1,15 +1,15 @@
 //! Compares the published figures of the `PoocH` paper with ours.
 
-use planlab_results::table::{Table, Value, columns};
+use planlab_results::table::{CellValue, Table, columns};
 
 use super::tables::{self, range, rate, subject, subject_of};
-use crate::data::papers::published::{Claim, Measure, published};
+use crate::data::papers::published::{Claim, Measure, published_paper};
 use crate::data::schedules::{Case, Run, Schedules, gigabytes};
-use crate::format::percent;
+use crate::format::format_percent;
 use crate::site::page::Piece;
 
-pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
-    let (counts, claims) = (counts(schedules), claims(schedules));
+pub(super) fn paper_pieces(schedules: &Schedules) -> Vec<Piece> {
+    let (counts, claims) = (count_table(schedules), claim_table(schedules));
     if counts.rows.is_empty() && claims.rows.is_empty() {
         return Vec::new();
     }
@@ -27,11 +27,11 @@ pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
     pieces
 }
 
-fn counts(schedules: &Schedules) -> Table {
+fn count_table(schedules: &Schedules) -> Table {
     let mut rows = Vec::new();
     for case in &schedules.cases {
-        for line in published().counts(case) {
-            let runs = line.schedulers.iter().filter_map(|scheduler| case.run(scheduler, line.batch));
+        for line in published_paper().counts_of(case) {
+            let runs = line.schedulers.iter().filter_map(|scheduler| case.run_of(scheduler, line.batch));
             rows.extend(runs.map(|run| (subject_of(case, run), (line, run))));
         }
     }
@@ -40,27 +40,27 @@ fn counts(schedules: &Schedules) -> Table {
         "Table 3 of the paper: feature maps that are kept, swapped and recomputed, and ours. Difference: ours less published.",
         rows,
         columns!(|(line, run)| {
-            let classes = run.classes();
-            let ours = classes.map_or_else(|| run.end().to_owned(), slashed);
-            let differs = classes.map(|ours| Value::text(difference(ours, line.counts)));
+            let classes = run.class_counts();
+            let ours = classes.map_or_else(|| run.end_reason().to_owned(), slash_counts);
+            let differs = classes.map(|ours| CellValue::text(count_difference(ours, line.counts)));
             [
-                ("id", "Id", Value::text(line.id.as_str())),
-                ("batch", "Batch", Value::Count(line.batch)),
-                ("method", "Method", Value::text(line.method.as_str())),
-                ("published", "Published", Value::text(slashed(line.counts))),
-                ("scheduler", "Scheduler", Value::text(run.series.label.as_str())),
-                ("ours", "Ours", Value::text(ours)),
-                ("difference", "Difference", Value::or_missing(differs)),
+                ("id", "Id", CellValue::text(line.id.as_str())),
+                ("batch", "Batch", CellValue::Count(line.batch)),
+                ("method", "Method", CellValue::text(line.method.as_str())),
+                ("published", "Published", CellValue::text(slash_counts(line.counts))),
+                ("scheduler", "Scheduler", CellValue::text(run.series.label.as_str())),
+                ("ours", "Ours", CellValue::text(ours)),
+                ("difference", "Difference", CellValue::or_missing(differs)),
             ]
         }),
     )
 }
 
-fn slashed(counts: [u64; 3]) -> String {
+fn slash_counts(counts: [u64; 3]) -> String {
     counts.map(|count| count.to_string()).join(" / ")
 }
 
-fn difference(ours: [u64; 3], theirs: [u64; 3]) -> String {
+fn count_difference(ours: [u64; 3], theirs: [u64; 3]) -> String {
     let signed = |at: usize| match (ours[at], theirs[at]) {
         (ours, theirs) if ours == theirs => "0".to_owned(),
         (ours, theirs) if ours > theirs => format!("+{}", ours - theirs),
@@ -69,17 +69,18 @@ fn difference(ours: [u64; 3], theirs: [u64; 3]) -> String {
     if ours == theirs { "none".to_owned() } else { [0, 1, 2].map(signed).join(" / ") }
 }
 
-fn claims(schedules: &Schedules) -> Table {
+fn claim_table(schedules: &Schedules) -> Table {
     let mut rows = Vec::new();
     for case in &schedules.cases {
-        for claim in published().claims(case) {
+        for claim in published_paper().claims_of(case) {
             for scheduler in &claim.schedulers {
-                let Some((runs, ours, lies)) = ours(claim, case, &claim.runs(case, scheduler)) else {
+                let Some((runs, ours, lies)) = our_figure(claim, case, &claim.matching_runs(case, scheduler))
+                else {
                     continue;
                 };
                 let batches = range(runs.iter().map(|run| run.row.batch)).unwrap_or_default();
-                let inputs = range(runs.iter().filter_map(|run| run.input()));
-                let subject = subject(case, Value::or_missing(inputs.map(Value::Text)));
+                let inputs = range(runs.iter().filter_map(|run| run.input_extent()));
+                let subject = subject(case, CellValue::or_missing(inputs.map(CellValue::Text)));
                 rows.push((subject, (claim, scheduler, batches, ours, lies)));
             }
         }
@@ -90,14 +91,14 @@ fn claims(schedules: &Schedules) -> Table {
          sizes named. Lies: ours within, below or above what rounds to the published range.",
         rows,
         columns!(|(claim, scheduler, batches, ours, lies)| [
-            ("id", "Id", Value::text(claim.id.as_str())),
-            ("figure", "Figure", Value::Count(u64::from(claim.figure))),
-            ("claim", "Claim", Value::text(claim.claim.as_str())),
-            ("published", "Published", Value::text(claim.published.as_str())),
-            ("scheduler", "Scheduler", Value::text(scheduler.as_str())),
-            ("batches", "Batches", Value::text(batches)),
-            ("ours", "Ours", Value::text(ours)),
-            ("lies", "Lies", Value::text(lies)),
+            ("id", "Id", CellValue::text(claim.id.as_str())),
+            ("figure", "Figure", CellValue::Count(u64::from(claim.figure))),
+            ("claim", "Claim", CellValue::text(claim.claim.as_str())),
+            ("published", "Published", CellValue::text(claim.published.as_str())),
+            ("scheduler", "Scheduler", CellValue::text(scheduler.as_str())),
+            ("batches", "Batches", CellValue::text(batches)),
+            ("ours", "Ours", CellValue::text(ours)),
+            ("lies", "Lies", CellValue::text(lies)),
         ]),
     )
 }
@@ -105,33 +106,33 @@ fn claims(schedules: &Schedules) -> Table {
 /// The runs behind our figure, the figure, and where it lies; `None` if there is no such run.
 type Ours<'c> = Option<(Vec<&'c Run>, String, &'static str)>;
 
-fn ours<'c>(claim: &Claim, case: &Case, runs: &[&'c Run]) -> Ours<'c> {
+fn our_figure<'c>(claim: &Claim, case: &Case, runs: &[&'c Run]) -> Ours<'c> {
     if matches!(claim.measure, Measure::Runs | Measure::Fails) {
-        return outcome(claim.measure == Measure::Runs, runs);
+        return schedule_outcome(claim.measure == Measure::Runs, runs);
     }
-    let beyond = claim.is_beyond().then(|| case.beyond());
+    let beyond = claim.is_beyond().then(|| case.sizes_beyond_memory());
     let is_meant = |run: &&&Run| beyond.as_ref().is_none_or(|beyond| beyond.contains(&run.size));
-    let values = runs.iter().filter(is_meant).filter_map(|run| Some((*run, claim.value(case, run)?)));
+    let values = runs.iter().filter(is_meant).filter_map(|run| Some((*run, claim.figure_of(case, run)?)));
     let values: Vec<(&Run, f64)> = values.collect();
     let least = values.iter().map(|(_, value)| *value).min_by(f64::total_cmp)?;
     let most = values.iter().map(|(_, value)| *value).max_by(f64::total_cmp)?;
-    let (low, high) = (written(claim.measure, least), written(claim.measure, most));
+    let (low, high) = (format_value(claim.measure, least), format_value(claim.measure, most));
     let text = if low == high { low } else { format!("{low} to {high}") };
-    Some((values.into_iter().map(|(run, _)| run).collect(), text, claim.lies((least, most))))
+    Some((values.into_iter().map(|(run, _)| run).collect(), text, claim.relative_position((least, most))))
 }
 
-fn written(measure: Measure, value: f64) -> String {
+fn format_value(measure: Measure, value: f64) -> String {
     match measure {
         Measure::Speed => format!("{} images/s", rate(value)),
-        Measure::Loss => percent(value),
+        Measure::Loss => format_percent(value),
         Measure::Ratio | Measure::Runs | Measure::Fails => format!("{value:.2} times"),
     }
 }
 
 /// Whether schedules exist, and whether they have offsets that fit.
-fn outcome<'c>(runs_there: bool, runs: &[&'c Run]) -> Ours<'c> {
+fn schedule_outcome<'c>(runs_there: bool, runs: &[&'c Run]) -> Ours<'c> {
     runs.first()?;
-    let scheduled: Vec<&&Run> = runs.iter().filter(|run| run.iteration().is_some()).collect();
+    let scheduled: Vec<&&Run> = runs.iter().filter(|run| run.iteration_ns().is_some()).collect();
     let text = match (scheduled.as_slice(), runs) {
         ([], _) => "fails".to_owned(),
         ([run], [_]) => {

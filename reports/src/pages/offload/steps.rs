@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use planlab_results::table::{Table, Value, columns};
+use planlab_results::table::{CellValue, Table, columns};
 
 use super::tables::{self, fits, subject_of};
-use crate::data::papers::published::published;
+use crate::data::papers::published::published_paper;
 use crate::data::schedules::{Case, Run, Schedules};
 use crate::figures::chart::{Entry, Key};
 use crate::figures::coord::Axis;
@@ -26,8 +26,8 @@ struct Compared<'s> {
     steps: Vec<(&'s Run, f64)>,
 }
 
-pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
-    let all: Vec<Compared<'_>> = schedules.cases.iter().filter_map(compared).collect();
+pub(super) fn step_pieces(schedules: &Schedules) -> Vec<Piece> {
+    let all: Vec<Compared<'_>> = schedules.cases.iter().filter_map(compare_case).collect();
     if all.is_empty() {
         return Vec::new();
     }
@@ -45,26 +45,27 @@ pub(super) fn pieces(schedules: &Schedules) -> Vec<Piece> {
         ),
     ];
     for (place, nets) in &places {
-        pieces.push(figure(place, nets));
-        pieces.extend(note(place, nets));
+        pieces.push(step_figure(place, nets));
+        pieces.extend(paper_note(place, nets));
     }
-    pieces.extend(tables::shown_or_folded(table(&all)));
+    pieces.extend(tables::shown_or_folded(step_table(&all)));
     pieces
 }
 
 /// `None` if nothing can be compared.
-fn compared(case: &Case) -> Option<Compared<'_>> {
+fn compare_case(case: &Case) -> Option<Compared<'_>> {
     let gains = |size: u64| -> Option<Vec<(&Run, f64)>> {
-        let base = case.run(BASE, size)?.speed()?;
-        let steps = STEPS.iter().filter_map(|step| case.run(step, size));
-        let steps: Vec<(&Run, f64)> = steps.filter_map(|run| Some((run, run.speed()? / base))).collect();
+        let base = case.run_of(BASE, size)?.images_per_second()?;
+        let steps = STEPS.iter().filter_map(|step| case.run_of(step, size));
+        let steps: Vec<(&Run, f64)> =
+            steps.filter_map(|run| Some((run, run.images_per_second()? / base))).collect();
         (!steps.is_empty()).then_some(steps)
     };
     let (size, steps) = case.sizes().into_iter().rev().find_map(|size| Some((size, gains(size)?)))?;
     Some(Compared { case, size, steps })
 }
 
-fn figure(place: &str, nets: &[&Compared<'_>]) -> Piece {
+fn step_figure(place: &str, nets: &[&Compared<'_>]) -> Piece {
     let runs = || nets.iter().flat_map(|of| &of.steps);
     let most = runs().map(|(_, gain)| *gain).fold(1.0, f64::max);
     // Bars have no shapes, so they use four very different colours, whatever the index of the scheduler.
@@ -72,31 +73,31 @@ fn figure(place: &str, nets: &[&Compared<'_>]) -> Piece {
     let shown: Vec<(usize, &str)> = STEPS.into_iter().enumerate().filter(is_shown).collect();
     let entry = |&(number, step): &(usize, &str)| Entry {
         key: Key::Box,
-        color: palette::series(number),
+        color: palette::series_color(number),
         text: step.to_owned(),
     };
     let entries: Vec<Entry> = shown.iter().map(entry).collect();
     let y = Axis::numbers(format!("times the speed of {BASE}"), most * 1.06);
-    let slots = nets.iter().map(|of| slot(of, &shown)).collect();
+    let slots = nets.iter().map(|of| step_slot(of, &shown)).collect();
     Piece::figure(
-        Bars::new(format!("Speed over {BASE}: {place}"), y, slots, entries).plot(),
+        Bars::new(format!("Speed over {BASE}: {place}"), y, slots, entries).plot_slots(),
         format!("How many times as fast as {BASE} a scheduler is; 1 is marked across the bars."),
     )
 }
 
-fn slot(of: &Compared<'_>, shown: &[(usize, &str)]) -> Slot {
-    let (noun, size) = (of.case.noun(), of.size);
+fn step_slot(of: &Compared<'_>, shown: &[(usize, &str)]) -> Slot {
+    let (noun, size) = (of.case.size_noun(), of.size);
     let bar = |&(number, step): &(usize, &str)| {
         let found = of.steps.iter().find(|(run, _)| run.series.label == step);
         let part = |&(run, gain): &(&Run, f64)| {
-            let misfit = if run.fits() == Some(false) { "; its offsets do not fit" } else { "" };
-            let tip = format!("{}, {noun} {size}, {step}: {gain:.2} times{misfit}", of.case.subject());
-            Part { from: 0.0, to: gain, color: palette::series(number), tip, label: String::new() }
+            let misfit = if run.fits_memory() == Some(false) { "; its offsets do not fit" } else { "" };
+            let tip = format!("{}, {noun} {size}, {step}: {gain:.2} times{misfit}", of.case.subject_name());
+            Part { from: 0.0, to: gain, color: palette::series_color(number), tip, label: String::new() }
         };
         found.map(part).into_iter().collect()
     };
     Slot {
-        group: of.case.subject(),
+        group: of.case.subject_name(),
         name: format!("{noun} {size}"),
         bars: shown.iter().map(bar).collect(),
         mark: Some(1.0),
@@ -105,14 +106,16 @@ fn slot(of: &Compared<'_>, shown: &[(usize, &str)]) -> Slot {
 }
 
 /// A note on the figure of the paper that shows such bars for some of these nets.
-fn note(place: &str, nets: &[&Compared<'_>]) -> Option<Piece> {
-    let known = |of: &&Compared<'_>| published().steps(of.case).map(|figure| (figure.number, &figure.shows));
+fn paper_note(place: &str, nets: &[&Compared<'_>]) -> Option<Piece> {
+    let known = |of: &&Compared<'_>| {
+        published_paper().step_figure(of.case).map(|figure| (figure.number, &figure.shows))
+    };
     let figures: BTreeSet<(u32, &String)> = nets.iter().filter_map(known).collect();
     let (number, shows) = figures.first()?;
     Some(Piece::note(format!("{place}: beside it stands, in the paper of PoocH, figure {number} ({shows}).")))
 }
 
-fn table<'c>(all: &'c [Compared<'_>]) -> Table {
+fn step_table<'c>(all: &'c [Compared<'_>]) -> Table {
     let steps =
         |of: &'c Compared<'_>| of.steps.iter().map(|(run, gain)| (subject_of(of.case, run), (run, *gain)));
     tables::table(
@@ -120,9 +123,9 @@ fn table<'c>(all: &'c [Compared<'_>]) -> Table {
         "How many times as fast as swap-all/unscheduled each step is, at the size of the figures.",
         all.iter().flat_map(steps),
         columns!(|(run, gain)| [
-            ("batch", "Batch", Value::Count(run.row.batch)),
-            ("scheduler", "Scheduler", Value::text(run.series.label.as_str())),
-            ("times", "Times the speed", Value::Number(gain)),
+            ("batch", "Batch", CellValue::Count(run.row.batch)),
+            ("scheduler", "Scheduler", CellValue::text(run.series.label.as_str())),
+            ("times", "Times the speed", CellValue::Number(gain)),
             ("fits", "Fits", fits(run)),
         ]),
     )

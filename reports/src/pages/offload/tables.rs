@@ -1,11 +1,11 @@
 //! Common columns, values and words of the tables of schedules.
 
 use planlab_results::statistics::median;
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{CellValue, Table};
 
 use crate::data::planners::tables::without_empty;
 use crate::data::schedules::{self, Case, Run};
-use crate::format::{count_real, percent, real};
+use crate::format::{as_real, count_real, format_percent};
 use crate::site::page::Piece;
 
 /// The columns that identify the question.
@@ -26,28 +26,28 @@ const RARE: [&str; 5] = ["sequence", "workspace", "input", "variant", "limits"];
 pub(super) fn table<R>(
     name: &str,
     caption: &str,
-    rows: impl IntoIterator<Item = (Vec<Value>, R)>,
-    (columns, mut values): (&[(&str, &str)], impl FnMut(R) -> Vec<Value>),
+    rows: impl IntoIterator<Item = (Vec<CellValue>, R)>,
+    (columns, mut values): (&[(&str, &str)], impl FnMut(R) -> Vec<CellValue>),
 ) -> Table {
-    let mut table = Table::named(name, caption, &[&SUBJECT, columns].concat());
+    let mut table = Table::for_page(name, caption, &[&SUBJECT, columns].concat());
     rows.into_iter().for_each(|(subject, row)| table.push([subject, values(row)].concat()));
     table
 }
 
 /// The identity of a run, as values of the columns.
-pub(super) fn subject_of(case: &Case, run: &Run) -> Vec<Value> {
-    subject(case, Value::or_missing(run.input().map(Value::Count)))
+pub(super) fn subject_of(case: &Case, run: &Run) -> Vec<CellValue> {
+    subject(case, CellValue::or_missing(run.input_extent().map(CellValue::Count)))
 }
 
 /// The identity of several runs, with inputs of this size.
-pub(super) fn subject(case: &Case, input: Value) -> Vec<Value> {
-    let text = |text: &str| if text.is_empty() { Value::Missing } else { Value::text(text) };
+pub(super) fn subject(case: &Case, input: CellValue) -> Vec<CellValue> {
+    let text = |text: &str| if text.is_empty() { CellValue::Missing } else { CellValue::text(text) };
     vec![
-        Value::text(case.net.as_str()),
-        Value::or_missing(case.sequence.map(Value::Count)),
+        CellValue::text(case.net.as_str()),
+        CellValue::or_missing(case.sequence.map(CellValue::Count)),
         text(case.workspace.as_deref().unwrap_or_default()),
         input,
-        Value::text(case.machine.as_str()),
+        CellValue::text(case.machine.as_str()),
         copies(case.link),
         gb(case.capacity),
         text(&case.variant),
@@ -66,30 +66,30 @@ pub(super) fn range(sizes: impl Iterator<Item = u64> + Clone) -> Option<String> 
 }
 
 /// The rate of copies in units of 10^9 bytes.
-pub(super) fn copies((out, back): (f64, f64)) -> Value {
+pub(super) fn copies((out, back): (f64, f64)) -> CellValue {
     if out.to_bits() == back.to_bits() {
-        Value::Number(out / 1e9)
+        CellValue::Number(out / 1e9)
     } else {
-        Value::text(schedules::rate((out, back)))
+        CellValue::text(schedules::rate((out, back)))
     }
 }
 
 /// Bytes in units of 10^9: the page shows three digits, the CSV file all.
-pub(super) fn gb(bytes: u64) -> Value {
-    Value::Number(real(bytes) / 1e9)
+pub(super) fn gb(bytes: u64) -> CellValue {
+    CellValue::Number(as_real(bytes) / 1e9)
 }
 
-pub(super) fn gb_or_missing(bytes: Option<u64>) -> Value {
-    Value::or_missing(bytes.map(gb))
+pub(super) fn gb_or_missing(bytes: Option<u64>) -> CellValue {
+    CellValue::or_missing(bytes.map(gb))
 }
 
 /// Whether the best offsets of a run fit.
-pub(super) fn fits(run: &Run) -> Value {
-    Value::or_missing(run.fits().map(|fits| Value::text(if fits { "yes" } else { "no" })))
+pub(super) fn fits(run: &Run) -> CellValue {
+    CellValue::or_missing(run.fits_memory().map(|fits| CellValue::text(if fits { "yes" } else { "no" })))
 }
 
-pub(super) fn time(nanoseconds: Option<u64>) -> Value {
-    Value::nanoseconds(nanoseconds.map(real))
+pub(super) fn time_value(nanoseconds: Option<u64>) -> CellValue {
+    CellValue::nanoseconds(nanoseconds.map(as_real))
 }
 
 /// The median and the maximum.
@@ -108,7 +108,7 @@ pub(super) fn shown_or_folded(table: Table) -> Option<Piece> {
 }
 
 pub(super) fn of_all(part: usize, all: usize) -> String {
-    format!("{part} of {all} ({})", percent(count_real(part) / count_real(all.max(1))))
+    format!("{part} of {all} ({})", format_percent(count_real(part) / count_real(all.max(1))))
 }
 
 /// Images per second, with three digits for small numbers.
@@ -126,6 +126,6 @@ pub(super) fn compared(loss: f64) -> String {
     if loss < 1e-9 {
         "as fast as if all of it fitted".to_owned()
     } else {
-        format!("{} slower than if all of it fitted", percent(loss))
+        format!("{} slower than if all of it fitted", format_percent(loss))
     }
 }

@@ -6,13 +6,13 @@ use planlab_dsa::Bytes;
 
 use crate::ReportError;
 use crate::data::planners::model::Model;
-use crate::data::planners::tables::{exit, remark};
-use crate::format::{count, real};
+use crate::data::planners::tables::{describe_exit, row_remark};
+use crate::format::{as_real, format_count};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece, Text};
 use crate::site::parts::grid::Grid;
 use planlab_results::queries::{CellRow, ListedRow, Listing};
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{CellValue, Table};
 
 /// A row with what its cell says.
 struct Listed<'r> {
@@ -25,37 +25,37 @@ struct Listed<'r> {
 
 /// A column: its key, its title, the format of its values, and its value of a row. A `word` is one of few texts, a `link`
 /// the path of a page.
-type Described = (&'static str, &'static str, &'static str, fn(&Listed<'_>) -> Value);
+type Described = (&'static str, &'static str, &'static str, fn(&Listed<'_>) -> CellValue);
 
 const COLUMNS: [Described; 23] = [
-    ("workload", "Workload", "word", |of| Value::text(&*of.cell.workload)),
-    ("planner", "Planner", "word", |of| Value::text(of.label)),
-    ("map", "Map", "link", |of| Value::or_missing(of.map.map(Value::text))),
-    ("seed", "Seed", "count", |of| Value::Count(of.cell.seed)),
-    ("repetition", "Rep.", "count", |of| Value::Count(u64::from(of.row.repetition))),
-    ("capacity_bytes", "Capacity", "bytes", |of| Value::bytes(of.cell.target_bytes)),
+    ("workload", "Workload", "word", |of| CellValue::text(&*of.cell.workload)),
+    ("planner", "Planner", "word", |of| CellValue::text(of.label)),
+    ("map", "Map", "link", |of| CellValue::or_missing(of.map.map(CellValue::text))),
+    ("seed", "Seed", "count", |of| CellValue::Count(of.cell.seed)),
+    ("repetition", "Rep.", "count", |of| CellValue::Count(u64::from(of.row.repetition))),
+    ("capacity_bytes", "Capacity", "bytes", |of| CellValue::bytes(of.cell.target_bytes)),
     ("time_limit_s", "Limit, s", "count", |of| {
-        Value::or_missing(of.cell.wall_limit_ns.map(|ns| Value::Number(real(ns) / 1e9)))
+        CellValue::or_missing(of.cell.wall_limit_ns.map(|ns| CellValue::Number(as_real(ns) / 1e9)))
     }),
-    ("threads", "Threads", "count", |of| Value::Count(planlab_results::threads(&of.cell.parameters))),
-    ("status", "Status", "word", |of| Value::text(of.row.status.name())),
-    ("buffers", "Buffers", "count", |of| Value::Count(of.cell.buffers)),
-    ("height_bytes", "Height", "bytes", |of| Value::bytes(of.row.height)),
-    ("load_bytes", "Load", "bytes", |of| Value::Bytes(of.cell.load)),
-    ("bound_bytes", "Bound", "bytes", |of| Value::Bytes(of.cell.best_bound)),
-    ("bound_evidence", "Evidence", "word", |of| Value::text(of.row.bound_evidence.name())),
-    ("gap", "Gap", "share", |of| Value::share(of.cell.gap)),
+    ("threads", "Threads", "count", |of| CellValue::Count(planlab_results::threads(&of.cell.parameters))),
+    ("status", "Status", "word", |of| CellValue::text(of.row.status.name())),
+    ("buffers", "Buffers", "count", |of| CellValue::Count(of.cell.buffers)),
+    ("height_bytes", "Height", "bytes", |of| CellValue::bytes(of.row.height)),
+    ("load_bytes", "Load", "bytes", |of| CellValue::Bytes(of.cell.load)),
+    ("bound_bytes", "Bound", "bytes", |of| CellValue::Bytes(of.cell.best_bound)),
+    ("bound_evidence", "Evidence", "word", |of| CellValue::text(of.row.bound_evidence.name())),
+    ("gap", "Gap", "share", |of| CellValue::share(of.cell.gap)),
     ("fragmentation", "Fragmentation", "share", |of| {
         let load = Bytes::new(of.cell.load);
-        Value::share(of.row.height.map(|height| planlab_dsa::fragmentation(Bytes::new(height), load)))
+        CellValue::share(of.row.height.map(|height| planlab_dsa::fragmentation(Bytes::new(height), load)))
     }),
-    ("time_ns", "Time", "time", |of| Value::nanoseconds(of.row.median_ns.map(real))),
-    ("lane", "Lane", "word", |of| Value::text(of.row.lane.name())),
-    ("peak_rss_bytes", "Memory", "bytes", |of| Value::bytes(of.row.peak_rss_bytes)),
-    ("hand_overs", "Hand-overs", "count", |of| Value::Count(of.row.hand_overs)),
-    ("work", "Work", "count", |of| Value::Count(of.row.work)),
-    ("exit", "Exit", "text", |of| Value::text(exit(of.row.signal, of.row.exit_code))),
-    ("remark", "Remark", "text", |of| Value::text(remark(of.cell.target_bytes, &of.row.reason))),
+    ("time_ns", "Time", "time", |of| CellValue::nanoseconds(of.row.median_ns.map(as_real))),
+    ("lane", "Lane", "word", |of| CellValue::text(of.row.lane.name())),
+    ("peak_rss_bytes", "Memory", "bytes", |of| CellValue::bytes(of.row.peak_rss_bytes)),
+    ("hand_overs", "Hand-overs", "count", |of| CellValue::Count(of.row.hand_overs)),
+    ("work", "Work", "count", |of| CellValue::Count(of.row.work)),
+    ("exit", "Exit", "text", |of| CellValue::text(describe_exit(of.row.signal, of.row.exit_code))),
+    ("remark", "Remark", "text", |of| CellValue::text(row_remark(of.cell.target_bytes, &of.row.reason))),
 ];
 
 /// The most rows on the page and in LaTeX; a browser can show no more. The CSV file has all rows.
@@ -66,7 +66,7 @@ const CHUNK: usize = 10_000;
 pub(crate) fn page(site: &Site<'_>) -> Result<Page, ReportError> {
     let model = site.model;
     let workloads = || 0..model.workloads.len();
-    let maps = workloads().flat_map(|workload| site.mapped(workload).iter().map(move |map| (workload, map)));
+    let maps = workloads().flat_map(|workload| site.maps_of(workload).iter().map(move |map| (workload, map)));
     let mut pages: BTreeMap<(usize, &str), &str> = BTreeMap::new();
     for (workload, map) in maps {
         let plan = model.cells[map.cell].plan.as_deref();
@@ -78,30 +78,30 @@ pub(crate) fn page(site: &Site<'_>) -> Result<Page, ReportError> {
          equal plans share a map. ",
     );
     let note = note.link("CSV", "tables/cells.csv").plain(" ").link("LaTeX", "tables/cells.tex");
-    let listing = model.tables.listing(&model.all)?;
+    let listing = model.tables.list_rows(&model.all)?;
     let map = |workload, plan: &str| pages.get(&(workload, plan)).copied();
     let shown = listing.len().min(SHOWN);
     let grid = Grid {
-        table: table(model, &listing, (0, shown), &map)?,
-        csv: csv(model, &listing, &map)?,
+        table: cell_table(model, &listing, (0, shown), &map)?,
+        csv: csv_text(model, &listing, &map)?,
         kinds: COLUMNS.iter().map(|(_, _, kind, _)| *kind).collect(),
-        order: order(),
+        order: column_order(),
         choosers: vec![("planner", "all planners"), ("status", "all statuses")],
         // The workloads of the model are in natural order, like the words.
         pages: workloads().map(|number| site.page_of(number)).collect(),
     };
     let page = Page::new("cells.html", "Every row")
-        .named(Menu::Run, "Where is every single row?")
+        .in_menu(Menu::Run, "Where is every single row?")
         .with([Piece::note(note)]);
     let rest = (shown < listing.len()).then(|| {
-        let (shown, all) = (count(shown as u64), count(listing.len() as u64));
+        let (shown, all) = (format_count(shown as u64), format_count(listing.len() as u64));
         Piece::note(format!("These are the first {shown} of {all} rows; the CSV file holds all."))
     });
     Ok(page.with(rest).with([Piece::Grid(grid)]))
 }
 
 /// The order of the columns on the page: the result first, so that it needs no scrolling.
-fn order() -> Vec<usize> {
+fn column_order() -> Vec<usize> {
     const FIRST: [&str; 8] =
         ["workload", "planner", "map", "status", "gap", "time_ns", "height_bytes", "bound_bytes"];
     let place = |key: &str| FIRST.iter().position(|first| *first == key).unwrap_or(FIRST.len());
@@ -111,32 +111,32 @@ fn order() -> Vec<usize> {
 }
 
 /// All rows as comma-separated values.
-fn csv<'p>(
+fn csv_text<'p>(
     model: &Model,
     listing: &Listing,
     map: &impl Fn(usize, &str) -> Option<&'p str>,
 ) -> Result<String, ReportError> {
-    let mut text = table(model, listing, (0, 0), map)?.to_csv();
+    let mut text = cell_table(model, listing, (0, 0), map)?.to_csv();
     for start in (0..listing.len()).step_by(CHUNK) {
-        let chunk = table(model, listing, (start, CHUNK), map)?.to_csv();
+        let chunk = cell_table(model, listing, (start, CHUNK), map)?.to_csv();
         text.push_str(chunk.split_once('\n').map_or("", |(_, rows)| rows));
     }
     Ok(text)
 }
 
 /// `count` rows from an index on; `map` returns the page with the map of a workload's plan.
-fn table<'p>(
+fn cell_table<'p>(
     model: &Model,
     listing: &Listing,
     (from, count): (usize, usize),
     map: &impl Fn(usize, &str) -> Option<&'p str>,
 ) -> Result<Table, ReportError> {
     let columns: Vec<(&str, &str)> = COLUMNS.iter().map(|(key, title, ..)| (*key, *title)).collect();
-    let mut table = Table::named("cells", "All rows.", &columns);
+    let mut table = Table::for_page("cells", "All rows.", &columns);
     for row in &listing.rows(from, count)? {
         let cell = &model.cells[row.number as usize];
         let map = row.plan.as_deref().and_then(|plan| map(cell.workload_number, plan));
-        let listed = Listed { label: &model.planner(cell).label, cell, row, map };
+        let listed = Listed { label: &model.planner_of_cell(cell).label, cell, row, map };
         table.push(COLUMNS.iter().map(|(.., value)| value(&listed)).collect());
     }
     Ok(table)

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use planlab_results::audit::{Fault, Finding};
 use planlab_results::keeps_plans;
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{CellValue, Table};
 
 use crate::data::nets::pools;
 use crate::data::planners::model::Model;
@@ -16,15 +16,15 @@ use crate::site::page::{Menu, Page, Piece, Text};
 
 pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     let question = "What happened in this run?";
-    let mut shown = failures(site);
+    let mut shown = failure_table(site);
     if !keeps_plans(site.store) {
-        let kind = Value::text("missing file");
+        let kind = CellValue::text("missing file");
         shown.rows.retain(|row| row[1] != kind);
     }
     let page = Page::new("run.html", question)
-        .named(Menu::Run, question)
+        .in_menu(Menu::Run, question)
         .with([Piece::heading("Unexplained failures")])
-        .with(damage(site))
+        .with(damage_warning(site))
         .table_or(shown, || {
             Piece::fine(
                 "None: no planner crashed, was killed, ran out of memory or gave a false answer, and no row \
@@ -33,22 +33,24 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
         });
     let conditions = [
         Piece::heading("What ran"),
-        Piece::text(format!("{}{}", suites(&site.model.suites), limits(site.model))),
+        Piece::text(format!("{}{}", suite_names(&site.model.suites), limit_text(site.model))),
     ];
-    let tables =
-        [Piece::Table(tables::statuses(site.model)), Piece::Table(tables::machines(&site.model.machines))];
-    let replayed = pools::sentence(site.replays).map(Piece::text);
-    Some(page.with(conditions).with(replayed).with(schedules(site)).with(tables))
+    let tables = [
+        Piece::Table(tables::status_table(site.model)),
+        Piece::Table(tables::machine_table(&site.model.machines)),
+    ];
+    let replayed = pools::replay_sentence(site.replays).map(Piece::text);
+    Some(page.with(conditions).with(replayed).with(schedule_piece(site)).with(tables))
 }
 
 /// The questions to schedulers, with a link to their page.
-fn schedules(site: &Site<'_>) -> Option<Piece> {
+fn schedule_piece(site: &Site<'_>) -> Option<Piece> {
     site.schedules.cases.first()?;
     let text = Text::default().link("What if it does not fit?", "offload.html").plain(" ");
-    Some(Piece::text(text.plain(offload::asked(site.schedules))))
+    Some(Piece::text(text.plain(offload::question_sentence(site.schedules))))
 }
 
-fn suites(suites: &BTreeSet<String>) -> String {
+fn suite_names(suites: &BTreeSet<String>) -> String {
     let names: Vec<&str> = suites.iter().map(String::as_str).collect();
     match names.as_slice() {
         [] => String::new(),
@@ -57,13 +59,13 @@ fn suites(suites: &BTreeSet<String>) -> String {
     }
 }
 
-fn limits(model: &Model) -> String {
+fn limit_text(model: &Model) -> String {
     let texts: Vec<String> = model.limits.iter().map(|&(wall, memory)| limits_of(wall, memory)).collect();
     format!("Limits of a cell: {}.", texts.join("; "))
 }
 
 /// A warning if parts of the store cannot be read.
-fn damage(site: &Site<'_>) -> Vec<Piece> {
+fn damage_warning(site: &Site<'_>) -> Vec<Piece> {
     let of = |kind: fn(&Finding) -> bool| site.findings.iter().filter(|finding| kind(finding)).count();
     let refuted = of(Finding::is_refutation);
     let missing = of(|finding| finding.fault == Fault::MissingFile);
@@ -85,17 +87,17 @@ fn damage(site: &Site<'_>) -> Vec<Piece> {
 }
 
 /// Failures of planners, allocators and schedulers.
-pub(crate) fn failures(site: &Site<'_>) -> Table {
-    let mut table = tables::failures(&site.model.failures, site.replays, site.findings);
+pub(crate) fn failure_table(site: &Site<'_>) -> Table {
+    let mut table = tables::failure_table(&site.model.failures, site.replays, site.findings);
     for row in &site.schedules.failures {
         table.push(vec![
-            Value::text(format!("{} on {}", row.scheduler, row.machine)),
-            Value::text(row.status.name()),
-            Value::Count(1),
-            Value::text(row.workload.as_str()),
-            Value::text(row.reason.as_str()),
-            Value::text(tables::exit(row.signal, row.exit_code)),
-            Value::text(tables::last_line(&row.stderr_tail)),
+            CellValue::text(format!("{} on {}", row.scheduler, row.machine)),
+            CellValue::text(row.status.name()),
+            CellValue::Count(1),
+            CellValue::text(row.workload.as_str()),
+            CellValue::text(row.reason.as_str()),
+            CellValue::text(tables::describe_exit(row.signal, row.exit_code)),
+            CellValue::text(tables::last_line(&row.stderr_tail)),
         ]);
     }
     table

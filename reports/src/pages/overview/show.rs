@@ -8,7 +8,7 @@ use crate::ReportError;
 use crate::data::instances::clock::Clock;
 use crate::data::instances::own::OwnPlacement;
 use crate::figures::{ArenaFacts, size_distribution_plot};
-use crate::format::{count, exact_bytes, percent};
+use crate::format::{exact_bytes, format_count, format_percent};
 use crate::site::output::page_alone;
 use crate::site::page::{Page, Piece};
 use crate::site::parts::viewer::{CallStacks, Panel, Scene, ViewerPart};
@@ -43,7 +43,7 @@ impl<'a> ShowPage<'a> {
         title: impl Into<String>,
         command: impl Into<String>,
     ) -> Self {
-        let arenas = ArenaSection::list(instance, labels);
+        let arenas = ArenaSection::list_arenas(instance, labels);
         let (title, command) = (title.into(), command.into());
         Self { instance, labels, arenas, title, command, answer: None, facts: Vec::new() }
     }
@@ -55,7 +55,7 @@ impl<'a> ShowPage<'a> {
             self.facts
                 .push((format!("height of {name}"), format!("{} in all", exact_bytes(plan.height().get()))));
         }
-        self.arenas.iter_mut().for_each(|arena| arena.add(name, plan));
+        self.arenas.iter_mut().for_each(|arena| arena.add_plan(name, plan));
         self
     }
 
@@ -63,7 +63,7 @@ impl<'a> ShowPage<'a> {
     #[must_use]
     pub fn with_own(mut self, own: &OwnPlacement) -> Self {
         let [arena] = &mut self.arenas[..] else { return self };
-        let panel = Panel::own(&arena.scene.instance, own);
+        let panel = Panel::from_framework(&arena.scene.instance, own);
         // Without segments these are addresses of a malloc: their span is not what the process held.
         let remark =
             if panel.held.is_empty() { "; the file does not say how much of that was held" } else { "" };
@@ -107,7 +107,7 @@ impl<'a> ShowPage<'a> {
     /// # Errors
     ///
     /// [`ReportError::Draw`] if a figure cannot be drawn.
-    pub fn html(self) -> Result<String, ReportError> {
+    pub fn to_html(self) -> Result<String, ReportError> {
         let mut pieces: Vec<Piece> = self.answer.map(Piece::Verbatim).into_iter().collect();
         let mut facts = facts_of(self.instance, self.arenas.len());
         let mut arenas = self.arenas;
@@ -117,7 +117,10 @@ impl<'a> ShowPage<'a> {
         facts.extend(self.facts);
         facts.push(("digest".to_owned(), self.instance.digest().to_string()));
         pieces.push(Piece::facts(facts));
-        arenas.into_iter().enumerate().for_each(|(number, arena)| pieces.extend(arena.pieces(number)));
+        arenas
+            .into_iter()
+            .enumerate()
+            .for_each(|(number, arena)| pieces.extend(arena.section_pieces(number)));
         pieces.extend([
             Piece::heading("Sizes"),
             Piece::plot(size_distribution_plot(self.instance), "Buffers and bytes by size."),
@@ -132,7 +135,7 @@ impl<'a> ShowPage<'a> {
 
 impl<'a> ArenaSection<'a> {
     /// A section for each arena of an instance.
-    fn list(instance: &'a Instance, labels: &'a Labels) -> Vec<Self> {
+    fn list_arenas(instance: &'a Instance, labels: &'a Labels) -> Vec<Self> {
         if instance.arenas().len() == 1 {
             let scene = Scene::new(Cow::Borrowed(instance), Cow::Borrowed(labels));
             let facts = load_facts(&scene);
@@ -147,11 +150,11 @@ impl<'a> ArenaSection<'a> {
             let facts = load_facts(&scene);
             Self { part: Some((arena, part)), scene, facts }
         };
-        ArenaFacts::list(instance).into_iter().zip(instance.split_arenas()).map(section).collect()
+        ArenaFacts::list_arenas(instance).into_iter().zip(instance.split_arenas()).map(section).collect()
     }
 
     /// Adds what a plan of the whole instance puts into this arena.
-    fn add(&mut self, name: &str, plan: &VerifiedPlan<'_>) {
+    fn add_plan(&mut self, name: &str, plan: &VerifiedPlan<'_>) {
         let (panel, facts) = match &self.part {
             None => self.own_panel(name, plan),
             Some((_, part)) => {
@@ -167,16 +170,16 @@ impl<'a> ArenaSection<'a> {
     fn own_panel(&self, name: &str, plan: &VerifiedPlan<'_>) -> (Panel, Vec<(String, String)>) {
         let load = self.scene.instance.load().bytes;
         let (height, over) = (plan.height(), planlab_dsa::fragmentation(plan.height(), load));
-        let above = format!("{}, {} above the load", exact_bytes(height.get()), percent(over));
+        let above = format!("{}, {} above the load", exact_bytes(height.get()), format_percent(over));
         let mut facts = vec![(format!("height of {name}"), above)];
         if !plan.in_place().is_empty() {
-            facts.push((format!("hand-overs of {name}"), count(plan.in_place().len() as u64)));
+            facts.push((format!("hand-overs of {name}"), format_count(plan.in_place().len() as u64)));
         }
-        (Panel::plan(name, &self.scene.instance, plan), facts)
+        (Panel::from_plan(name, &self.scene.instance, plan), facts)
     }
 
     /// The pieces of the section; sections count from 0.
-    fn pieces(mut self, number: usize) -> Vec<Piece> {
+    fn section_pieces(mut self, number: usize) -> Vec<Piece> {
         let mut pieces = Vec::new();
         let name = self.part.as_ref().and_then(|(arena, _)| arena.name.clone());
         if let Some(name) = &name {
@@ -186,7 +189,7 @@ impl<'a> ArenaSection<'a> {
             }
         }
         if self.scene.panels.is_empty() {
-            let panel = Panel::stacked(&self.scene.instance);
+            let panel = Panel::without_reuse(&self.scene.instance);
             self.scene.panels.push(panel);
         }
         let viewer = ViewerPart::new(&self.scene, CAPTION);
@@ -194,8 +197,8 @@ impl<'a> ArenaSection<'a> {
             Some(name) => viewer.of_arena(name, number),
             None => viewer,
         }));
-        pieces.extend(words::why(&self.scene));
-        pieces.extend([Piece::heading("At the peak"), Piece::Table(words::peak(&self.scene))]);
+        pieces.extend(words::reason_pieces(&self.scene));
+        pieces.extend([Piece::heading("At the peak"), Piece::Table(words::peak_table(&self.scene))]);
         pieces
     }
 }
@@ -205,17 +208,17 @@ const CAPTION: &str = "Time across, address up; all placements on the same axes.
 
 fn facts_of(instance: &Instance, arenas: usize) -> Vec<(String, String)> {
     let mut facts = vec![
-        ("buffers", count(instance.len() as u64)),
-        ("steps", count(u64::from(instance.horizon().get()))),
-        ("sum of sizes", exact_bytes(instance.total().get())),
+        ("buffers", format_count(instance.len() as u64)),
+        ("steps", format_count(u64::from(instance.horizon().get()))),
+        ("sum of sizes", exact_bytes(instance.total_size().get())),
     ];
     let permissions = instance.in_place().len();
     if permissions > 0 {
-        facts.push(("in-place permissions", count(permissions as u64)));
+        facts.push(("in-place permissions", format_count(permissions as u64)));
         facts.push(("load without in-place", exact_bytes(instance.load_without_in_place().bytes.get())));
     }
     if arenas > 1 {
-        facts.push(("arenas", count(arenas as u64)));
+        facts.push(("arenas", format_count(arenas as u64)));
     }
     facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
@@ -223,7 +226,7 @@ fn facts_of(instance: &Instance, arenas: usize) -> Vec<(String, String)> {
 /// The load of an arena and when it is reached, and its capacity.
 fn load_facts(scene: &Scene<'_>) -> Vec<(String, String)> {
     let load = scene.instance.load();
-    let step = Clock::of(&scene.instance, &scene.labels).at(load.step);
+    let step = Clock::from_labels(&scene.instance, &scene.labels).original_step(load.step);
     let mut facts = vec![("load".to_owned(), format!("{} at step {step}", exact_bytes(load.bytes.get())))];
     facts.extend(scene.capacity.map(|capacity| ("capacity".to_owned(), exact_bytes(capacity))));
     facts

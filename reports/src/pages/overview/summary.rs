@@ -7,14 +7,14 @@ use planlab_results::audit::Fault;
 use planlab_results::{Status, keeps_plans};
 
 use super::run;
-use crate::data::findings::{DEFAULT, Grounds, findings, recommended};
+use crate::data::findings::{DEFAULT, Grounds, collect_findings, recommended_planners};
 use crate::data::nets::net_memory::{self, Net};
-use crate::data::planners::compare::{Comparison, key};
+use crate::data::planners::compare::{Comparison, planner_key};
 use crate::data::planners::model::Model;
 use crate::data::planners::tables;
 use crate::figures::plots::savings::Bar;
 use crate::figures::plots::{pareto, profile, savings};
-use crate::format::{bytes, count, percent};
+use crate::format::{format_bytes, format_count, format_percent};
 use crate::pages::memory::nets;
 use crate::pages::planners::boards;
 use crate::site::Site;
@@ -23,39 +23,39 @@ use crate::site::page::{Menu, Page, Piece, Text};
 pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     let sums = nets::sums(site);
     let nets = nets::nets(site, &sums);
-    let mut page = Page::new("index.html", &site.options.title).named(Menu::Top, "Summary");
-    page.pieces.push(status(site));
-    page.pieces.extend(site.model.compared.as_ref().and_then(|compared| lead(site, compared)));
-    let figures = [gap_and_time(site.model), profiles(site.model), saved(&nets)];
+    let mut page = Page::new("index.html", &site.options.title).in_menu(Menu::Top, "Summary");
+    page.pieces.push(status_piece(site));
+    page.pieces.extend(site.model.compared.as_ref().and_then(|compared| lead_piece(site, compared)));
+    let figures = [gap_and_time(site.model), profile_pieces(site.model), saving_pieces(&nets)];
     let figures = figures.into_iter().flatten().map(|figure| vec![figure]);
-    page.pieces.push(Piece::Panels(found(site, &nets).into_iter().chain(figures).collect()));
+    page.pieces.push(Piece::Panels(finding_pieces(site, &nets).into_iter().chain(figures).collect()));
     if let Some(compared) = &site.model.compared {
         page.pieces.push(Piece::heading("Planners on the same workloads"));
-        page.pieces.push(Piece::text(boards::scope(compared)));
-        page.pieces.push(Piece::Table(boards::families(site, compared, "families")));
+        page.pieces.push(Piece::text(boards::scope_sentence(compared)));
+        page.pieces.push(Piece::Table(boards::family_table(site, compared, "families")));
         let all =
             Text::from("Each suite has its own ranking: ").link("Which planner should I use?", "boards.html");
         page.pieces.push(Piece::note(all));
     }
     page.pieces.push(Piece::heading("Workloads"));
-    page.pieces.push(Piece::Table(tables::workloads(site.model, |number| site.page_of(number))));
+    page.pieces.push(Piece::Table(tables::workload_table(site.model, |number| site.page_of(number))));
     Some(page)
 }
 
 /// What was run, and whether anything failed.
-fn status(site: &Site<'_>) -> Piece {
+fn status_piece(site: &Site<'_>) -> Piece {
     let missing = site.findings.iter().filter(|finding| finding.fault == Fault::MissingFile).count();
-    let failures = run::failures(site).rows.len().saturating_sub(missing);
+    let failures = run::failure_table(site).rows.len().saturating_sub(missing);
     // Published records consist of rows alone.
     let missing = if keeps_plans(site.store) { missing } else { 0 };
-    let mut text = Text::from(ran(site.model)).plain(" ");
+    let mut text = Text::from(run_counts(site.model)).plain(" ");
     if missing > 0 {
         text = text.strong(format!(
             "{} cannot be read. ",
-            counted(missing, "instance or plan", "instances or plans")
+            count_noun(missing, "instance or plan", "instances or plans")
         ));
     }
-    let unanswered = unanswered(site.model);
+    let unanswered = unanswered_counts(site.model);
     text = match failures {
         0 if unanswered.is_empty() => {
             text.plain("Nothing failed: no crash, no false answer, no contradiction. ")
@@ -72,14 +72,14 @@ fn status(site: &Site<'_>) -> Piece {
 }
 
 /// The number of rows without an answer of each planner that has some, and did not fail; the most first.
-fn unanswered(model: &Model) -> Vec<(&str, u64)> {
+fn unanswered_counts(model: &Model) -> Vec<(&str, u64)> {
     let mut rows: BTreeMap<usize, u64> = BTreeMap::new();
     for (&(planner, status), count) in &model.all.statuses {
         if status.lacks_answer() && !status.is_failure() {
             *rows.entry(planner).or_default() += count;
         }
     }
-    let label = |(planner, rows): (usize, u64)| (key(&model.all.planners[planner].label), rows);
+    let label = |(planner, rows): (usize, u64)| (planner_key(&model.all.planners[planner].label), rows);
     let mut rows: Vec<(&str, u64)> = rows.into_iter().map(label).collect();
     rows.sort_by_key(|&(label, rows)| (Reverse(rows), label));
     rows
@@ -89,20 +89,23 @@ fn unanswered(model: &Model) -> Vec<(&str, u64)> {
 fn without_answer(unanswered: &[(&str, u64)]) -> String {
     const NAMED: usize = 6;
     let all: u64 = unanswered.iter().map(|(_, rows)| rows).sum();
-    let names: Vec<String> =
-        unanswered.iter().take(NAMED).map(|(label, rows)| format!("{label} {}", count(*rows))).collect();
+    let names: Vec<String> = unanswered
+        .iter()
+        .take(NAMED)
+        .map(|(label, rows)| format!("{label} {}", format_count(*rows)))
+        .collect();
     let more = unanswered.len().saturating_sub(NAMED);
     let more = if more == 0 { String::new() } else { format!(" and {more} more planners") };
-    let rows = counted(usize::try_from(all).unwrap_or(usize::MAX), "row ended", "rows ended");
+    let rows = count_noun(usize::try_from(all).unwrap_or(usize::MAX), "row ended", "rows ended");
     format!("{rows} without an answer: {}{more}.", names.join(", "))
 }
 
-fn counted(number: usize, one: &str, several: &str) -> String {
-    format!("{} {}", count(number as u64), if number == 1 { one } else { several })
+fn count_noun(number: usize, one: &str, several: &str) -> String {
+    format!("{} {}", format_count(number as u64), if number == 1 { one } else { several })
 }
 
 /// The numbers of rows, planners and workloads.
-fn ran(model: &Model) -> String {
+fn run_counts(model: &Model) -> String {
     let counted = |keep: fn(Status) -> bool| -> u64 {
         model.all.statuses.iter().filter(|((_, status), _)| keep(*status)).map(|(_, rows)| rows).sum()
     };
@@ -117,40 +120,40 @@ fn ran(model: &Model) -> String {
     format!(
         "{} on {}{suite} gave {}; {} of them have an answer, {} with a proof that no plan is lower. A plan without a proof \
          can be as low.",
-        self::counted(model.all.planners.len(), "variant of planners", "variants of planners"),
-        self::counted(model.workloads.len(), "workload", "workloads"),
-        self::counted(usize::try_from(model.rows()).unwrap_or(usize::MAX), "row", "rows"),
-        count(counted(Status::is_answer)),
-        count(counted(|status| status == Status::Optimal)),
+        self::count_noun(model.all.planners.len(), "variant of planners", "variants of planners"),
+        self::count_noun(model.workloads.len(), "workload", "workloads"),
+        self::count_noun(usize::try_from(model.row_count()).unwrap_or(usize::MAX), "row", "rows"),
+        format_count(counted(Status::is_answer)),
+        format_count(counted(|status| status == Status::Optimal)),
     )
 }
 
-fn lead(site: &Site<'_>, compared: &Comparison) -> Option<Piece> {
-    let (closest, quick) = recommended(compared)?;
+fn lead_piece(site: &Site<'_>, compared: &Comparison) -> Option<Piece> {
+    let (closest, quick) = recommended_planners(compared)?;
     let linked = |text: Text, label: &str| match site.model.planner_of(label) {
-        Some(planner) => text.link(key(label), site.page_of_planner(planner)),
-        None => text.code(key(label)),
+        Some(planner) => text.link(planner_key(label), site.page_of_planner(planner)),
+        None => text.code(planner_key(label)),
     };
     let mut text = linked(Text::from("Use "), &closest);
     if let Some(quick) = quick {
         text = linked(text.plain("; "), &quick).plain(" if a millisecond counts");
     }
-    let basis = counted(compared.workloads.len(), "workload", "workloads");
+    let basis = count_noun(compared.workloads.len(), "workload", "workloads");
     text = text.plain(format!(
         ": no planner comes closer to the proven bounds on the {basis} compared here; if several come equally close, this is \
          the default, or else the quickest."
     ));
-    if key(&closest) != DEFAULT {
+    if planner_key(&closest) != DEFAULT {
         text = linked(text.plain(" For other nets use "), DEFAULT)
             .plain(": it searches until its plan is proved optimal or the time limit is over.");
     }
     Some(Piece::lead(text))
 }
 
-fn found(site: &Site<'_>, nets: &[Net<'_>]) -> Option<Vec<Piece>> {
+fn finding_pieces(site: &Site<'_>, nets: &[Net<'_>]) -> Option<Vec<Piece>> {
     let is_greedy = |planner: usize| site.known_planner(planner).is_some_and(|known| known.kind == "greedy");
     let (model, replays, baseline) = (site.model, site.replays, site.options.baseline.as_str());
-    let said = findings(&Grounds { model, replays, nets, baseline, is_greedy: &is_greedy });
+    let said = collect_findings(&Grounds { model, replays, nets, baseline, is_greedy: &is_greedy });
     let items: Vec<Text> =
         said.into_iter().map(|said| Text::default().strong(said.core).plain(said.rest)).collect();
     (!items.is_empty()).then(|| vec![Piece::heading("Findings"), Piece::List(items)])
@@ -158,12 +161,12 @@ fn found(site: &Site<'_>, nets: &[Net<'_>]) -> Option<Vec<Piece>> {
 
 fn gap_and_time(model: &Model) -> Option<Piece> {
     let compared = model.compared.as_ref()?;
-    let front: Vec<usize> = compared.front().iter().map(|one| one.planner).collect();
+    let front: Vec<usize> = compared.pareto_front().iter().map(|one| one.planner).collect();
     let spots: Vec<pareto::Spot> = compared
         .ranked
         .iter()
         .filter_map(|one| {
-            let (label, is_front) = (key(&one.label).to_owned(), front.contains(&one.planner));
+            let (label, is_front) = (planner_key(&one.label).to_owned(), front.contains(&one.planner));
             Some(pareto::Spot { label, time_ns: one.time_ns?, gap: one.gap, is_front })
         })
         .collect();
@@ -172,28 +175,28 @@ fn gap_and_time(model: &Model) -> Option<Piece> {
         compared.workloads.len(),
         compared.scope
     );
-    Some(Piece::figure(pareto::plot(&spots)?, caption))
+    Some(Piece::figure(pareto::plot_pareto(&spots)?, caption))
 }
 
-fn profiles(model: &Model) -> Option<Piece> {
+fn profile_pieces(model: &Model) -> Option<Piece> {
     let compared = model.compared.as_ref()?;
-    let best = compared.families().into_iter().map(|family| family.best);
-    let mut profiles = compared.profiles(best, |planner, workload| model.height(planner, workload));
-    profiles.iter_mut().for_each(|(label, _)| *label = key(label).to_owned());
+    let best = compared.ranked_families().into_iter().map(|family| family.best);
+    let mut profiles = compared.height_profiles(best, |planner, workload| model.height_on(planner, workload));
+    profiles.iter_mut().for_each(|(label, _)| *label = planner_key(label).to_owned());
     let caption = "The share of the workloads on which a planner is within a factor of the lowest height. In brackets: \
                    the share on which it has the lowest. One line for each family, by its best variant.";
-    Some(Piece::figure(profile::plot(&profiles)?, caption))
+    Some(Piece::figure(profile::plot_profiles(&profiles)?, caption))
 }
 
 /// The memory that plans save, by net.
-fn saved(nets: &[Net<'_>]) -> Option<Piece> {
+fn saving_pieces(nets: &[Net<'_>]) -> Option<Piece> {
     const MOST: usize = 14;
-    let savings = net_memory::savings(nets);
+    let savings = net_memory::largest_savings(nets);
     let bar = |net: &&Net<'_>| {
-        let share = net.reduction()?.max(0.0);
-        let (from, to) = (bytes(net.pool_total()?), bytes(net.planned_total()?));
+        let share = net.share_saved()?.max(0.0);
+        let (from, to) = (format_bytes(net.pool_total()?), format_bytes(net.planned_total()?));
         let name = format!("{} b{} ({})", net.key.net, net.key.batch, net.key.route);
-        Some(Bar { name, share, text: format!("{}: {from} \u{2192} {to}", percent(share)) })
+        Some(Bar { name, share, text: format!("{}: {from} \u{2192} {to}", format_percent(share)) })
     };
     let bars: Vec<Bar> = savings.iter().take(MOST).filter_map(bar).collect();
     let rest = savings.len().saturating_sub(MOST);
@@ -203,5 +206,5 @@ fn saved(nets: &[Net<'_>]) -> Option<Piece> {
         "What the framework's own pool holds, and what a plan needs, parameters included; each net at its largest \
          batch.{rest}"
     );
-    Some(Piece::figure(savings::plot("Memory saved by net", &bars)?, caption))
+    Some(Piece::figure(savings::plot_savings("Memory saved by net", &bars)?, caption))
 }

@@ -5,7 +5,7 @@ use planlab_results::queries::CellRow;
 use crate::data::nets::pools;
 use crate::data::planners::model::Model;
 use crate::data::planners::tables;
-use crate::format::{bytes, count, exact_bytes};
+use crate::format::{exact_bytes, format_bytes, format_count};
 use crate::site::page::{Page, Picture, Piece, Text};
 use crate::site::{Mapped, Maps, Site, Stored};
 
@@ -13,19 +13,19 @@ pub(crate) fn page(site: &Site<'_>, workload: usize) -> Page {
     let (model, files) = (site.model, site.files_of(workload));
     let stored = site.instances[workload].as_ref();
     let page_of = |wanted: &CellRow| {
-        let mut maps = site.mapped(workload).iter();
+        let mut maps = site.maps_of(workload).iter();
         let found = maps.find(|map| std::ptr::eq(&raw const model.cells[map.cell], wanted));
         found.map(|map| map.page.clone())
     };
-    let mut pieces = maps(site, workload);
+    let mut pieces = map_pieces(site, workload);
     let missing =
         || vec![Piece::note("The store does not hold this instance, so there are no pictures of it.")];
-    pieces.extend(stored.map_or_else(missing, pictures));
+    pieces.extend(stored.map_or_else(missing, picture_pieces));
     pieces.extend([
         Piece::heading("Figures"),
-        Piece::facts(numbers(model, workload, stored)),
+        Piece::facts(number_facts(model, workload, stored)),
         Piece::heading("Results"),
-        Piece::note(Text::marked(
+        Piece::note(Text::from_marked(
             "*optimal*: the run itself proved that no plan is lower. *feasible*: the run has a valid plan and no such \
              proof. A feasible plan can be as low as an optimal one: then its gap to the best bound of all runs is 0.",
         )),
@@ -33,20 +33,21 @@ pub(crate) fn page(site: &Site<'_>, workload: usize) -> Page {
     ]);
     let allocators = pools::of_workload(model, workload, site.replays, &files);
     pieces.extend(Piece::section("Online allocators", allocators));
-    pieces
-        .push(Piece::note(Text::marked("Any plans side by side: `planlab show TRACE PLAN... -o FILE.html`")));
+    pieces.push(Piece::note(Text::from_marked(
+        "Any plans side by side: `planlab show TRACE PLAN... -o FILE.html`",
+    )));
     Page::new(site.page_of(workload), &model.workloads[workload].key).with(pieces)
 }
 
 /// The placement maps, if any plan has one.
-fn maps(site: &Site<'_>, workload: usize) -> Vec<Piece> {
-    let (model, mapped, baseline) = (site.model, site.mapped(workload), &site.options.baseline);
+fn map_pieces(site: &Site<'_>, workload: usize) -> Vec<Piece> {
+    let (model, mapped, baseline) = (site.model, site.maps_of(workload), &site.options.baseline);
     let Some(best) = mapped.first() else { return Vec::new() };
     let mut pieces = vec![Piece::heading("Placement maps")];
     if same_plan(model, workload, best, baseline) {
         pieces.push(Piece::note(format!("{baseline} found the plan of the first map too.")));
     }
-    let label = |map: &Mapped| caption(model, &model.cells[map.cell]);
+    let label = |map: &Mapped| cell_caption(model, &model.cells[map.cell]);
     let viewer = site.instances[workload].as_ref().and_then(|stored| stored.viewer.clone());
     if let Some(viewer) = viewer {
         pieces.push(Piece::Viewer(viewer));
@@ -66,7 +67,7 @@ fn maps(site: &Site<'_>, workload: usize) -> Vec<Piece> {
     pieces
 }
 
-fn pictures(stored: &Stored) -> Vec<Piece> {
+fn picture_pieces(stored: &Stored) -> Vec<Piece> {
     vec![
         Piece::heading("Load and sizes"),
         Piece::plot(stored.load_curve.clone(), "Bytes in use at each step, with the best height."),
@@ -83,12 +84,12 @@ fn same_plan(model: &Model, workload: usize, map: &Mapped, baseline: &str) -> bo
 }
 
 /// A short description of a cell.
-fn caption(model: &Model, cell: &CellRow) -> String {
-    let height = cell.height.map_or_else(|| "no plan".to_owned(), bytes);
-    format!("{}: {height}, {}", model.planner(cell).label, cell.status.name())
+fn cell_caption(model: &Model, cell: &CellRow) -> String {
+    let height = cell.height.map_or_else(|| "no plan".to_owned(), format_bytes);
+    format!("{}: {height}, {}", model.planner_of_cell(cell).label, cell.status.name())
 }
 
-fn numbers<'s>(model: &Model, workload: usize, stored: Option<&'s Stored>) -> Vec<(&'s str, String)> {
+fn number_facts<'s>(model: &Model, workload: usize, stored: Option<&'s Stored>) -> Vec<(&'s str, String)> {
     let subject = &model.workloads[workload];
     let arenas = stored.map_or(&[][..], |stored| &stored.arenas);
     let load = if arenas.is_empty() {
@@ -96,13 +97,13 @@ fn numbers<'s>(model: &Model, workload: usize, stored: Option<&'s Stored>) -> Ve
     } else {
         exact_bytes(subject.load) + ", the sum over the arenas"
     };
-    let mut pairs = vec![("buffers", count(subject.buffers)), ("load", load)];
+    let mut pairs = vec![("buffers", format_count(subject.buffers)), ("load", load)];
     pairs.extend(arenas.iter().map(|(name, load)| (name.as_str(), load.clone())));
     if let Some(stored) = stored {
-        pairs.push(("steps", count(u64::from(stored.steps))));
+        pairs.push(("steps", format_count(u64::from(stored.steps))));
         pairs.push(("sum of sizes", exact_bytes(stored.total)));
         if stored.in_place > 0 {
-            pairs.push(("in-place permissions", count(stored.in_place as u64)));
+            pairs.push(("in-place permissions", format_count(stored.in_place as u64)));
         }
     }
     if let Some(best) = model.cells_of(workload).map(|cell| cell.best_bound).max() {

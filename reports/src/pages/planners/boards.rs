@@ -6,13 +6,13 @@ use planlab_results::queries::{Board, CellRow, Leader, Leaders};
 
 use planlab_results::statistics::ShiftedMean;
 
-use crate::data::planners::compare::{Comparison, key, whole};
+use crate::data::planners::compare::{Comparison, complete_mean, planner_key};
 use crate::data::planners::model::Model;
 use crate::data::planners::tables;
-use crate::format::{bytes, count, counted, nanoseconds, real};
+use crate::format::{as_real, format_bytes, format_count, format_counted, format_nanoseconds};
 use crate::site::page::{Menu, Page, Piece};
-use crate::site::{Site, slug};
-use planlab_results::table::{Table, Value, columns};
+use crate::site::{Site, file_slug};
+use planlab_results::table::{CellValue, Table, columns};
 
 pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     let question = "Which planner should I use?";
@@ -28,24 +28,24 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     }
     if let Some(compared) = &model.compared {
         pieces.push(Piece::heading(format!("All suites: {}", compared.scope)));
-        pieces.push(Piece::text(scope(compared)));
-        let mut table = families(site, compared, "");
+        pieces.push(Piece::text(scope_sentence(compared)));
+        let mut table = family_table(site, compared, "");
         table.name = String::new();
         pieces.push(Piece::Table(table));
     }
     let (suites, rest): (Vec<_>, Vec<_>) =
         model.boards.iter().partition(|(board, _)| !board.suite.is_empty());
     for (board, leaders) in suites.into_iter().chain(rest) {
-        let title = title(board);
-        let slug = slug(&title);
-        let table = table(site, leaders, &format!("leaderboard-{slug}"));
-        let compared = compared(model, board, leaders).join(" ");
+        let title = board_title(board);
+        let slug = file_slug(&title);
+        let table = board_table(site, leaders, &format!("leaderboard-{slug}"));
+        let compared = board_scope(model, board, leaders).join(" ");
         pieces.extend([Piece::heading(title), Piece::text(compared)]);
         let common = Comparison::new("workloads", 0, leaders, &model.all.planners);
         let folded = format!("All {} variants", table.rows.len());
         match common {
             Some(common) => {
-                pieces.push(Piece::Table(families(site, &common, &format!("families-{slug}"))));
+                pieces.push(Piece::Table(family_table(site, &common, &format!("families-{slug}"))));
                 pieces.push(Piece::Folded(folded, table));
             }
             None => pieces.push(Piece::Table(table)),
@@ -55,17 +55,17 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     pieces.push(Piece::note(
         "Over all that each ran on: these means cover different workloads, so that they do not compare.",
     ));
-    let whole = tables::leaderboard(model, |planner| site.link_planner(planner));
+    let whole = tables::leaderboard_table(model, |planner| site.link_planner(planner));
     pieces.push(Piece::Folded(format!("All {} variants", whole.rows.len()), whole));
     pieces.extend(
-        tables::pairs(model)
+        tables::pair_table(model)
             .map(|pairs| Piece::Folded("Pairs: each against one reference".to_owned(), pairs)),
     );
-    Some(Page::new("boards.html", question).named(Menu::Planners, question).with(pieces))
+    Some(Page::new("boards.html", question).in_menu(Menu::Planners, question).with(pieces))
 }
 
 /// What a comparison covers, in a sentence.
-pub(crate) fn scope(compared: &Comparison) -> String {
+pub(crate) fn scope_sentence(compared: &Comparison) -> String {
     let compares = format!(
         "{} variants of planners on the same {} of {} {}.",
         compared.ranked.len(),
@@ -76,7 +76,7 @@ pub(crate) fn scope(compared: &Comparison) -> String {
     let penalised = compared.ranked.iter().any(|one| one.unanswered > 0);
     let penalty = if penalised { format!(" {PENALTY}") } else { String::new() };
     let mut left_out = compared.left_out.iter().map(|(why, labels)| {
-        let mut names: Vec<&str> = labels.iter().map(|label| key(label)).collect();
+        let mut names: Vec<&str> = labels.iter().map(|label| planner_key(label)).collect();
         names.dedup();
         let more = names.len().saturating_sub(NAMED);
         names.truncate(NAMED);
@@ -100,7 +100,7 @@ const PENALTY: &str =
     "A cell without an answer counts with a gap of 100 % and its time limit; no gap counts for more.";
 
 /// One row for each family, with its best variant; the best first.
-pub(crate) fn families(site: &Site<'_>, compared: &Comparison, name: &str) -> Table {
+pub(crate) fn family_table(site: &Site<'_>, compared: &Comparison, name: &str) -> Table {
     Table::from_rows(
         name,
         format!(
@@ -108,25 +108,25 @@ pub(crate) fn families(site: &Site<'_>, compared: &Comparison, name: &str) -> Ta
              less 1; the mean is geometric, shifted by 1 %. Time: geometric mean of the medians, shifted by 1 ms, if each \
              cell ran alone. No answer: cells that failed, found nothing or ran out of time. {PENALTY}"
         ),
-        compared.families(),
+        compared.ranked_families(),
         columns!(|family| {
             let best = family.best;
             let summary =
-                site.known_planner(best.planner).map(|known| Value::text(known.summary.replace('`', "")));
+                site.known_planner(best.planner).map(|known| CellValue::text(known.summary.replace('`', "")));
             [
-                ("family", "Planner", Value::text(family.name)),
+                ("family", "Planner", CellValue::text(family.name)),
                 ("best", "Best variant", site.link_planner(best.planner)),
-                ("variants", "Variants", Value::count(family.variants)),
-                ("mean_gap", "Mean gap", Value::Share(best.gap)),
-                ("mean_time_ns", "Mean time", Value::nanoseconds(best.time_ns)),
-                ("no_answer", "No answer", Value::count(best.unanswered)),
-                ("summary", "What it does", summary.unwrap_or_else(|| Value::text(""))),
+                ("variants", "Variants", CellValue::count(family.variants)),
+                ("mean_gap", "Mean gap", CellValue::Share(best.gap)),
+                ("mean_time_ns", "Mean time", CellValue::nanoseconds(best.time_ns)),
+                ("no_answer", "No answer", CellValue::count(best.unanswered)),
+                ("summary", "What it does", summary.unwrap_or_else(|| CellValue::text(""))),
             ]
         }),
     )
 }
 
-fn title(board: &Board) -> String {
+fn board_title(board: &Board) -> String {
     let suite = if board.suite.is_empty() { "Without a suite" } else { &board.suite };
     board.route.as_ref().map_or_else(|| suite.to_owned(), |route| format!("{suite}: {route}"))
 }
@@ -137,8 +137,8 @@ fn is_on(board: &Board, cell: &CellRow) -> bool {
     *cell.suite == *board.suite && is_of_route && cell.target_bytes.is_none()
 }
 
-fn table(site: &Site<'_>, leaders: &Leaders, name: &str) -> Table {
-    let mut rows: Vec<_> = leaders.all.iter().map(|leader| (leader, common(leaders, leader))).collect();
+fn board_table(site: &Site<'_>, leaders: &Leaders, name: &str) -> Table {
+    let mut rows: Vec<_> = leaders.all.iter().map(|leader| (leader, common_means(leaders, leader))).collect();
     let rank = |(leader, [gap, _]): &(&Leader, [Option<f64>; 2])| {
         [*gap, leader.mean_gap().mean].map(|gap| gap.unwrap_or(f64::INFINITY))
     };
@@ -158,24 +158,24 @@ fn table(site: &Site<'_>, leaders: &Leaders, name: &str) -> Table {
         rows,
         columns!(|(leader, [common_gap, common_time])| [
             ("planner", "Planner", site.link_planner(leader.planner_number)),
-            ("common_gap", "Gap, common", Value::share(common_gap)),
-            ("common_time_ns", "Time, common", Value::nanoseconds(common_time)),
-            ("workloads", "Workloads", Value::count(leader.workloads)),
-            ("cells", "Cells", Value::count(leader.cells)),
-            ("answers", "Answers", Value::count(leader.answers)),
-            ("optimal", "Optimal", Value::count(leader.optimal)),
-            ("mean_gap", "Gap, all", Value::share(leader.mean_gap().mean)),
-            ("mean_time_ns", "Time, all", Value::nanoseconds(leader.mean_time().mean)),
-            ("no_answer", "No answer", Value::count(leader.unanswered)),
-            ("failures", "Failures", Value::count(leader.failures)),
+            ("common_gap", "Gap, common", CellValue::share(common_gap)),
+            ("common_time_ns", "Time, common", CellValue::nanoseconds(common_time)),
+            ("workloads", "Workloads", CellValue::count(leader.workloads)),
+            ("cells", "Cells", CellValue::count(leader.cells)),
+            ("answers", "Answers", CellValue::count(leader.answers)),
+            ("optimal", "Optimal", CellValue::count(leader.optimal)),
+            ("mean_gap", "Gap, all", CellValue::share(leader.mean_gap().mean)),
+            ("mean_time_ns", "Time, all", CellValue::nanoseconds(leader.mean_time().mean)),
+            ("no_answer", "No answer", CellValue::count(leader.unanswered)),
+            ("failures", "Failures", CellValue::count(leader.failures)),
         ]),
     )
 }
 
 /// A planner's mean gap and mean time over the common workloads, if it ran on all of them.
-fn common(leaders: &Leaders, leader: &Leader) -> [Option<f64>; 2] {
+fn common_means(leaders: &Leaders, leader: &Leader) -> [Option<f64>; 2] {
     let own = leaders.common.iter().find(|common| common.planner_number == leader.planner_number);
-    let mean = |of: fn(&Leader) -> ShiftedMean| own.and_then(|own| whole(of(own)));
+    let mean = |of: fn(&Leader) -> ShiftedMean| own.and_then(|own| complete_mean(of(own)));
     [mean(Leader::mean_gap), mean(Leader::mean_time)]
 }
 
@@ -183,7 +183,7 @@ fn common(leaders: &Leaders, leader: &Leader) -> [Option<f64>; 2] {
 const GROUPS: usize = 12;
 
 /// The scope of a board: workloads by kind, planners, limits, seeds, machines.
-fn compared(model: &Model, board: &Board, leaders: &Leaders) -> Vec<String> {
+fn board_scope(model: &Model, board: &Board, leaders: &Leaders) -> Vec<String> {
     let cells: Vec<&CellRow> = model.cells.iter().filter(|cell| is_on(board, cell)).collect();
     let workloads: BTreeSet<usize> = cells.iter().map(|cell| cell.workload_number).collect();
     let mut groups: BTreeMap<&str, usize> = BTreeMap::new();
@@ -203,11 +203,11 @@ fn compared(model: &Model, board: &Board, leaders: &Leaders) -> Vec<String> {
         format!(
             "{} planners on {} of {} ({}).",
             leaders.all.len(),
-            counted(workloads.len() as u64, "workload"),
+            format_counted(workloads.len() as u64, "workload"),
             if least == most {
-                counted(most, "buffer")
+                format_counted(most, "buffer")
             } else {
-                format!("{} to {} buffers", count(least), count(most))
+                format!("{} to {} buffers", format_count(least), format_count(most))
             },
             groups.join(", ")
         ),
@@ -216,14 +216,14 @@ fn compared(model: &Model, board: &Board, leaders: &Leaders) -> Vec<String> {
             (common, 0) => format!("All of them ran on {common} of these, which are compared."),
             (common, partial) => format!(
                 "Compared on {common} of these; left out: {}, not run on all of those.",
-                counted(partial as u64, "variant")
+                format_counted(partial as u64, "variant")
             ),
         },
-        conditions(&cells),
+        cell_conditions(&cells),
     ]
 }
 
-fn conditions(cells: &[&CellRow]) -> String {
+fn cell_conditions(cells: &[&CellRow]) -> String {
     let rows = || cells.iter();
     let listed = |texts: BTreeSet<String>| texts.into_iter().collect::<Vec<_>>().join(" or ");
     let limits = listed(rows().map(|row| limits_of(row.wall_limit_ns, row.memory_limit_bytes)).collect());
@@ -236,14 +236,14 @@ fn conditions(cells: &[&CellRow]) -> String {
         seeds.join(", "),
         hosts.len(),
         if hosts.len() == 1 { "" } else { "s, so that times do not compare" },
-        count(alone as u64),
-        count(cells.len() as u64),
+        format_count(alone as u64),
+        format_count(cells.len() as u64),
     )
 }
 
 /// The limits of a cell, in words.
 pub(crate) fn limits_of(wall: Option<u64>, memory: Option<u64>) -> String {
-    let wall = wall.map_or("no time limit".to_owned(), |ns| nanoseconds(real(ns)));
-    let memory = memory.map_or("no memory limit".to_owned(), bytes);
+    let wall = wall.map_or("no time limit".to_owned(), |ns| format_nanoseconds(as_real(ns)));
+    let memory = memory.map_or("no memory limit".to_owned(), format_bytes);
     format!("{wall} and {memory}")
 }

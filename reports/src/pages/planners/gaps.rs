@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use planlab_results::queries::Leader;
 use planlab_results::table::Table;
 
-use crate::data::planners::compare::{family, whole};
+use crate::data::planners::compare::{complete_mean, planner_family};
 use crate::data::planners::model::Model;
 use crate::data::planners::tables;
 use crate::figures::Series;
@@ -20,19 +20,21 @@ const SHOWN: usize = 12;
 pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     let question = "How close do plans come?";
     let model = site.model;
-    let coverage = Coverage::of(model);
+    let coverage = Coverage::from_model(model);
     let order = by_quality(model, &coverage);
-    let (groups, all) = (tables::gaps_by_group(model), tables::gaps(model, |number| site.page_of(number)));
-    let mut page = Page::new("gaps.html", question).named(Menu::Planners, question);
+    let (groups, all) =
+        (tables::gaps_by_group(model), tables::gap_table(model, |number| site.page_of(number)));
+    let mut page = Page::new("gaps.html", question).in_menu(Menu::Planners, question);
     page.pieces.push(Piece::note(format!(
         "The gap of a plan: its height over the best bound that any planner proved, less 1. A gap of 0 is optimal. Here \
          is one variant of each planner, the best planner first: {} The files have all variants.",
-        coverage.sentence(model)
+        coverage.order_sentence(model)
     )));
     let caption = "A dot for each workload; the bar marks the median. The scale is linear near 0 and logarithmic \
                    far from it. Behind a name: the workloads that the planner ran on, if it did not run on all.";
     page.pieces.extend(
-        strip::plot_gaps(&gaps(model, &order, &coverage)).map(|drawing| Piece::chapter(drawing, caption)),
+        strip::plot_gaps(&planner_gaps(model, &order, &coverage))
+            .map(|drawing| Piece::chapter(drawing, caption)),
     );
     for (heading, table) in [("By group of workloads", groups), ("By workload", all)] {
         page.pieces.push(Piece::heading(heading));
@@ -48,7 +50,7 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
 /// The columns of the best planners, and those of the others on demand.
 fn by_planner(table: &Table, order: &[usize], coverage: &Coverage) -> Vec<Piece> {
     let (best, others) = order.split_at(order.len().min(SHOWN));
-    let with = |planners| tables::with_planners(table, planners, |planner| coverage.remark(planner));
+    let with = |planners| tables::with_planners(table, planners, |planner| coverage.coverage_remark(planner));
     let mut pieces = vec![Piece::Table(with(best))];
     if !others.is_empty() {
         let title = format!("{} more planner{}", others.len(), if others.len() == 1 { "" } else { "s" });
@@ -65,26 +67,26 @@ struct Coverage {
 }
 
 impl Coverage {
-    fn of(model: &Model) -> Self {
+    fn from_model(model: &Model) -> Self {
         let workloads: BTreeSet<usize> = model.gaps.iter().map(|gap| gap.workload_number).collect();
         let own = model.whole.all.iter().map(|leader| (leader.planner_number, leader.workloads)).collect();
         Self { own, of: workloads.len() }
     }
 
-    fn count(&self, planner: usize) -> usize {
+    fn workload_count(&self, planner: usize) -> usize {
         self.own.get(&planner).copied().unwrap_or(0)
     }
 
     /// ` (2 of 8)` for a planner that did not run on all workloads.
-    fn remark(&self, planner: usize) -> String {
-        match self.count(planner) {
+    fn coverage_remark(&self, planner: usize) -> String {
+        match self.workload_count(planner) {
             own if own < self.of => format!(" ({own} of {})", self.of),
             _ => String::new(),
         }
     }
 
     /// How planners are ordered, in words.
-    fn sentence(&self, model: &Model) -> String {
+    fn order_sentence(&self, model: &Model) -> String {
         match model.whole.common_workloads.len() {
             0 => "those on more workloads, and of these the least mean gap.".to_owned(),
             common => format!(
@@ -101,8 +103,8 @@ impl Coverage {
 fn place(model: &Model, coverage: &Coverage, leader: &Leader) -> (bool, Reverse<usize>, u64) {
     let planner = leader.planner_number;
     let common = model.whole.common.iter().find(|common| common.planner_number == planner);
-    let compared = common.and_then(|common| whole(common.mean_gap()));
-    let covered = if compared.is_some() { usize::MAX } else { coverage.count(planner) };
+    let compared = common.and_then(|common| complete_mean(common.mean_gap()));
+    let covered = if compared.is_some() { usize::MAX } else { coverage.workload_count(planner) };
     let mean = compared.or(leader.mean_gap().mean).map_or(f64::INFINITY, |mean| mean.max(0.0).abs());
     (compared.is_none(), Reverse(covered), mean.to_bits())
 }
@@ -113,7 +115,8 @@ fn by_quality(model: &Model, coverage: &Coverage) -> Vec<usize> {
     for leader in &model.whole.all {
         let planner = leader.planner_number;
         let place = place(model, coverage, leader);
-        let known = best.entry(family(&model.all.planners[planner].label)).or_insert((place, planner));
+        let known =
+            best.entry(planner_family(&model.all.planners[planner].label)).or_insert((place, planner));
         if place < known.0 {
             *known = (place, planner);
         }
@@ -124,11 +127,11 @@ fn by_quality(model: &Model, coverage: &Coverage) -> Vec<usize> {
 }
 
 /// The gaps of these planners.
-fn gaps(model: &Model, order: &[usize], coverage: &Coverage) -> Vec<Strip> {
+fn planner_gaps(model: &Model, order: &[usize], coverage: &Coverage) -> Vec<Strip> {
     let of = |&planner: &usize| {
         let own = model.planner_gaps.iter().find(|own| own.planner_number == planner)?;
-        let series = model.series(planner);
-        let label = series.label.clone() + &coverage.remark(planner);
+        let series = model.series_of(planner);
+        let label = series.label.clone() + &coverage.coverage_remark(planner);
         let unanswered = own.cells - own.gaps.len();
         Some(Strip {
             series: Series { label, ..series },

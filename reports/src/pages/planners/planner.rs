@@ -1,12 +1,12 @@
 //! The page of one planner: what it is, where it wins, where it loses, and its worst plan.
 
 use planlab_results::queries::{CellRow, Leader};
-use planlab_results::table::{Table, Value, columns};
+use planlab_results::table::{CellValue, Table, columns};
 
-use crate::data::planners::chosen::{SMALL, worst};
-use crate::data::planners::compare::family;
+use crate::data::planners::chosen::{SMALL, worst_cell};
+use crate::data::planners::compare::planner_family;
 use crate::data::planners::model::Model;
-use crate::format::{count, counted, nanoseconds, percent, real};
+use crate::format::{as_real, format_count, format_counted, format_nanoseconds, format_percent};
 use crate::site::page::{Page, Picture, Piece, Text};
 use crate::site::{Maps, Site};
 
@@ -17,15 +17,16 @@ pub(crate) fn page(site: &Site<'_>, planner: usize) -> Page {
     let label = &site.model.all.planners[planner].label;
     let mut page = Page::new(site.page_of_planner(planner), format!("Planner {label}"));
     page.heading = Text::default().link("Planners", "boards.html").plain(format!(": {label}"));
-    page.pieces.extend(site.known_planner(planner).map(|known| Piece::lead(sentence(&known.summary))));
-    page.pieces.extend(standing(site.model, planner).map(Piece::text));
-    page.pieces.push(Piece::facts(facts(site, planner)));
-    page.pieces.extend(variants(site, planner).map(Piece::text));
-    page.with(rivals(site, planner)).with(map(site, planner))
+    page.pieces
+        .extend(site.known_planner(planner).map(|known| Piece::lead(summary_sentence(&known.summary))));
+    page.pieces.extend(planner_standing(site.model, planner).map(Piece::text));
+    page.pieces.push(Piece::facts(planner_facts(site, planner)));
+    page.pieces.extend(variant_links(site, planner).map(Piece::text));
+    page.with(rival_pieces(site, planner)).with(worst_map(site, planner))
 }
 
 /// A line from the registry as a sentence.
-fn sentence(summary: &str) -> String {
+fn summary_sentence(summary: &str) -> String {
     let mut letters = summary.chars();
     let first: String = letters.next().map(|first| first.to_uppercase().collect()).unwrap_or_default();
     let end = if summary.ends_with('.') { "" } else { "." };
@@ -33,24 +34,25 @@ fn sentence(summary: &str) -> String {
 }
 
 /// Its rank in the comparison of the summary, and how many planners share it.
-fn standing(model: &Model, planner: usize) -> Option<String> {
+fn planner_standing(model: &Model, planner: usize) -> Option<String> {
     let compared = model.compared.as_ref()?;
     let own = compared.ranked.iter().find(|one| one.planner == planner)?;
-    let (rank, others) = compared.rank(planner)?;
+    let (rank, others) = compared.planner_rank(planner)?;
     let tied = match others {
         0 => String::new(),
         1 => ", tied with 1 other,".to_owned(),
         others => format!(", tied with {others} others,"),
     };
-    let time = own.time_ns.map(|time| format!(", in {} on average", nanoseconds(time))).unwrap_or_default();
-    let front = compared.front().iter().any(|one| one.planner == planner);
+    let time =
+        own.time_ns.map(|time| format!(", in {} on average", format_nanoseconds(time))).unwrap_or_default();
+    let front = compared.pareto_front().iter().any(|one| one.planner == planner);
     let front = if front { " No planner is both faster and closer." } else { "" };
     Some(format!(
         "By mean gap it is number {rank} of {} planners{tied} on the same {} {}: {}{time}.{front}",
         compared.ranked.len(),
         compared.workloads.len(),
         compared.scope,
-        percent(own.gap),
+        format_percent(own.gap),
     ))
 }
 
@@ -72,7 +74,7 @@ fn running_time(complexity: &str) -> String {
     }
 }
 
-fn facts(site: &Site<'_>, planner: usize) -> Vec<(&'static str, String)> {
+fn planner_facts(site: &Site<'_>, planner: usize) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     if let Some(known) = site.known_planner(planner) {
         facts.push(("kind", known.kind.clone()));
@@ -82,7 +84,7 @@ fn facts(site: &Site<'_>, planner: usize) -> Vec<(&'static str, String)> {
     }
     facts.retain(|(_, value)| !value.is_empty());
     if let Some(own) = site.model.leaders.iter().find(|leader| leader.planner_number == planner) {
-        facts.extend(results(own));
+        facts.extend(planner_results(own));
     }
     if site.model.all.planners[planner].is_in_place {
         facts.push((
@@ -94,31 +96,34 @@ fn facts(site: &Site<'_>, planner: usize) -> Vec<(&'static str, String)> {
 }
 
 /// Its results over all that it ran on.
-fn results(own: &Leader) -> Vec<(&'static str, String)> {
+fn planner_results(own: &Leader) -> Vec<(&'static str, String)> {
     let or_none = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
     vec![
-        ("workloads", count(own.workloads as u64)),
-        ("answers", format!("{} of {}", count(own.answers as u64), counted(own.cells as u64, "cell"))),
+        ("workloads", format_count(own.workloads as u64)),
+        (
+            "answers",
+            format!("{} of {}", format_count(own.answers as u64), format_counted(own.cells as u64, "cell")),
+        ),
         (
             "optimal",
             format!(
                 "{}, {} proved in its own runs",
-                counted(own.optimal as u64, "cell"),
-                count(own.proved as u64)
+                format_counted(own.optimal as u64, "cell"),
+                format_count(own.proved as u64)
             ),
         ),
-        ("mean gap, over all of these workloads", or_none(own.mean_gap().mean.map(percent))),
-        ("mean time", or_none(own.mean_time().mean.map(nanoseconds))),
-        ("failures", count(own.failures as u64)),
+        ("mean gap, over all of these workloads", or_none(own.mean_gap().mean.map(format_percent))),
+        ("mean time", or_none(own.mean_time().mean.map(format_nanoseconds))),
+        ("failures", format_count(own.failures as u64)),
     ]
 }
 
 /// Links to the other variants of its family.
-fn variants(site: &Site<'_>, planner: usize) -> Option<Text> {
+fn variant_links(site: &Site<'_>, planner: usize) -> Option<Text> {
     let planners = &site.model.all.planners;
-    let own = family(&planners[planner].label);
-    let others =
-        (0..planners.len()).filter(|&other| other != planner && family(&planners[other].label) == own);
+    let own = planner_family(&planners[planner].label);
+    let others = (0..planners.len())
+        .filter(|&other| other != planner && planner_family(&planners[other].label) == own);
     let mut text = Text::default();
     for other in others {
         let between = if text.0.is_empty() { "Other variants: " } else { ", " };
@@ -136,20 +141,20 @@ struct Duel {
 }
 
 impl Duel {
-    fn ratio(&self) -> f64 {
-        real(self.own) / real(self.other.max(1))
+    fn duel_ratio(&self) -> f64 {
+        as_real(self.own) / as_real(self.other.max(1))
     }
 }
 
-fn rivals(site: &Site<'_>, planner: usize) -> Vec<Piece> {
+fn rival_pieces(site: &Site<'_>, planner: usize) -> Vec<Piece> {
     let model = site.model;
     let duel = |workload: usize| {
-        let own = model.height(planner, workload)?;
-        let (other, rival) = model.rival(planner, workload)?;
+        let own = model.height_on(planner, workload)?;
+        let (other, rival) = model.lowest_rival(planner, workload)?;
         Some(Duel { workload, own, other, rival })
     };
     let mut duels: Vec<Duel> = (0..model.workloads.len()).filter_map(duel).collect();
-    duels.sort_by(|a, b| a.ratio().total_cmp(&b.ratio()));
+    duels.sort_by(|a, b| a.duel_ratio().total_cmp(&b.duel_ratio()));
     let wins = duels.iter().filter(|duel| duel.own < duel.other).count();
     let losses = duels.iter().filter(|duel| duel.own > duel.other).count();
     let mut pieces = vec![
@@ -181,28 +186,28 @@ fn duels_table(site: &Site<'_>, duels: &mut dyn Iterator<Item = &Duel>) -> Table
         columns!(|duel| {
             let workload = &site.model.workloads[duel.workload];
             [
-                ("workload", "Workload", site.link(&workload.key)),
-                ("buffers", "Buffers", Value::Count(workload.buffers)),
-                ("height_bytes", "Its height", Value::Bytes(duel.own)),
-                ("best_bytes", "Best of others", Value::Bytes(duel.other)),
+                ("workload", "Workload", site.workload_link(&workload.key)),
+                ("buffers", "Buffers", CellValue::Count(workload.buffers)),
+                ("height_bytes", "Its height", CellValue::Bytes(duel.own)),
+                ("best_bytes", "Best of others", CellValue::Bytes(duel.other)),
                 ("by", "by", site.link_planner(duel.rival)),
-                ("ratio", "Difference", Value::Share(duel.ratio() - 1.0)),
+                ("ratio", "Difference", CellValue::Share(duel.duel_ratio() - 1.0)),
             ]
         }),
     )
 }
 
 /// The map of its worst plan, if that plan has one. A planner without a gap has no worst plan: it gets the map of any.
-fn map(site: &Site<'_>, planner: usize) -> Vec<Piece> {
+fn worst_map(site: &Site<'_>, planner: usize) -> Vec<Piece> {
     let model = site.model;
-    let Some(cell) = worst(model, planner).map(|number| &model.cells[number]) else { return Vec::new() };
-    let mut maps = site.mapped(cell.workload_number).iter();
+    let Some(cell) = worst_cell(model, planner).map(|number| &model.cells[number]) else { return Vec::new() };
+    let mut maps = site.maps_of(cell.workload_number).iter();
     let Some(map) = maps.find(|map| model.cells[map.cell].plan == cell.plan) else { return Vec::new() };
     let worst = cell.gap.filter(|&gap| gap > 0.0);
     let heading = if worst.is_some() { "Its worst map" } else { "One of its maps" };
     let text = worst.map_or_else(
-        || format!("{} The map is of {}.", optimal(model, planner), cell.workload),
-        |gap| format!("On {}, a gap of {}.", cell.workload, percent(gap)),
+        || format!("{} The map is of {}.", optimal_count(model, planner), cell.workload),
+        |gap| format!("On {}, a gap of {}.", cell.workload, format_percent(gap)),
     );
     // Planners with equal plans share a page, which has one planner's name.
     let drawn_for = model.cells[map.cell].planner_number;
@@ -219,7 +224,7 @@ fn map(site: &Site<'_>, planner: usize) -> Vec<Piece> {
         .plain(".");
     let label = &model.all.planners[planner].label;
     let drawn = match &map.maps {
-        Maps::Viewer(viewer) => Piece::Viewer(viewer.clone().named(label)),
+        Maps::Viewer(viewer) => Piece::Viewer(viewer.clone().with_name(label)),
         Maps::Pictures { placement, size, .. } => {
             let caption = format!("Placement map of {label} on {}: time across, address up.", cell.workload);
             Piece::Picture(Picture::file(placement, *size, caption))
@@ -230,13 +235,13 @@ fn map(site: &Site<'_>, planner: usize) -> Vec<Piece> {
 
 /// How many of its cells on small workloads are optimal. Cells without an answer or a stored plan count, those with a given
 /// capacity do not.
-fn optimal(model: &Model, planner: usize) -> String {
+fn optimal_count(model: &Model, planner: usize) -> String {
     let is_own = |cell: &&CellRow| {
         cell.planner_number == planner && cell.target_bytes.is_none() && cell.buffers <= SMALL
     };
     let own: Vec<&CellRow> = model.cells.iter().filter(is_own).collect();
     let optimal = own.iter().filter(|cell| is_optimal(cell)).count();
-    let small = format!("up to {} buffers", count(SMALL));
+    let small = format!("up to {} buffers", format_count(SMALL));
     if optimal == own.len() {
         return format!(
             "Without a given capacity it is optimal on every workload of {small} that it ran on."
@@ -244,8 +249,8 @@ fn optimal(model: &Model, planner: usize) -> String {
     }
     format!(
         "Of its {} without a given capacity, on workloads of {small}, {} {} optimal.",
-        counted(own.len() as u64, "cell"),
-        count(optimal as u64),
+        format_counted(own.len() as u64, "cell"),
+        format_count(optimal as u64),
         if optimal == 1 { "is" } else { "are" }
     )
 }
@@ -270,7 +275,7 @@ mod tests {
 
     #[test]
     fn a_line_becomes_a_sentence() {
-        assert_eq!(sentence("first fit in order of size"), "First fit in order of size.");
-        assert_eq!((sentence("A."), sentence("")), ("A.".to_owned(), ".".to_owned()));
+        assert_eq!(summary_sentence("first fit in order of size"), "First fit in order of size.");
+        assert_eq!((summary_sentence("A."), summary_sentence("")), ("A.".to_owned(), ".".to_owned()));
     }
 }

@@ -7,8 +7,8 @@ use planlab_results::Record;
 use planlab_results::table::Table;
 
 use crate::data::planners::ratios::{Field, Figure, Line, Mean, Named, Pair, Subject, Variant};
-use crate::format::{real, seconds};
-use crate::site::output::markdown::files;
+use crate::format::{as_real, format_seconds};
+use crate::site::output::markdown::page_files;
 use crate::site::page::{Page, Piece, Text};
 
 /// The rows of one bench, planner by planner, with the times of the planners `of` divided by those of the planners `over`:
@@ -22,21 +22,21 @@ pub fn ratio_files(
     command: &str,
 ) -> (usize, Vec<(String, String)>) {
     let field = Field::new(rows.iter());
-    let pairs = Pair::all(&field, of, over);
-    let made = Text::from("Made by ").code(command).plain(format!(".\n{}", machine(rows)));
+    let pairs = Pair::all_pairs(&field, of, over);
+    let made = Text::from("Made by ").code(command).plain(format!(".\n{}", machine_text(rows)));
     let mut page = Page::new("ratios.md", "Planners side by side")
-        .with([Piece::text(made), Piece::text(Text::marked(WHAT))])
+        .with([Piece::text(made), Piece::text(Text::from_marked(WHAT))])
         .with(absent(of.iter().chain(over)));
     if field.figures.keys().any(|subject| subject.capacity.is_some()) {
         page = page
-            .with([Piece::heading("At a capacity"), Piece::Table(summary(&pairs))])
-            .with(pairs.iter().flat_map(pair));
+            .with([Piece::heading("At a capacity"), Piece::Table(summary_table(&pairs))])
+            .with(pairs.iter().flat_map(pair_pieces));
     }
     if minimised_of(&field).next().is_some() {
-        page = page.with([Piece::heading("Minimised")]).with(minimised(&field));
+        page = page.with([Piece::heading("Minimised")]).with(minimised_tables(&field));
     }
     page.files = vec![all_pairs(&pairs), all_minimised(&field)];
-    (pairs.len(), files(&page))
+    (pairs.len(), page_files(&page))
 }
 
 /// One line for each name without rows.
@@ -54,7 +54,7 @@ the repetitions, an unanswered one counting as endless; repetitions of all plann
 in a process of its own. An answer is a plan that fits, verified, or a proof that none does. What the other planner
 claims without a plan proves nothing.";
 
-fn machine(rows: &[Record]) -> String {
+fn machine_text(rows: &[Record]) -> String {
     let all = |part: fn(&Record) -> String| {
         let parts: BTreeSet<String> = rows.iter().map(part).collect();
         parts.into_iter().collect::<Vec<_>>().join("; ")
@@ -80,7 +80,7 @@ fn machine(rows: &[Record]) -> String {
 }
 
 /// One row per pair.
-fn summary(pairs: &[Pair<'_>]) -> Table {
+fn summary_table(pairs: &[Pair<'_>]) -> Table {
     let titles =
         ["ours", "over", "cells", "ours answers", "they answer", "mean ratio", "mean ratio, own clock"];
     let mut table = Table::new(&titles);
@@ -90,49 +90,51 @@ fn summary(pairs: &[Pair<'_>]) -> Table {
         };
         let mean = |mean: Mean| {
             let mark = if mean.ours_missing > 0 { ">= " } else { "" };
-            mean.value.map_or_else(dash, |value| format!("{mark}{value:.3}"))
+            mean.value.map_or_else(em_dash, |value| format!("{mark}{value:.3}"))
         };
-        table.row([
+        table.push_texts([
             pair.of.name(),
             pair.over.name(),
             pair.lines.len().to_string(),
-            answers(|line| line.of?.seconds()),
-            answers(|line| line.over?.seconds()),
-            mean(pair.mean(Figure::seconds)),
-            mean(pair.mean(Figure::own_seconds)),
+            answers(|line| line.of?.median_seconds()),
+            answers(|line| line.over?.median_seconds()),
+            mean(pair.mean_ratio(Figure::median_seconds)),
+            mean(pair.mean_ratio(Figure::own_seconds)),
         ]);
     }
     table
 }
 
 /// A pair on all its subjects.
-fn pair(pair: &Pair<'_>) -> [Piece; 3] {
+fn pair_pieces(pair: &Pair<'_>) -> [Piece; 3] {
     let titles =
         ["instance", "capacity", "limit", "ours", "ends", "theirs", "ends", "ratio", "own clock", "ratio"];
     let mut table = Table::new(&titles);
-    let time = |figure: Option<&Figure<'_>>| shown(figure.and_then(Figure::seconds));
-    let ratio = |value: Option<f64>| value.map_or_else(dash, |value| format!("{value:.3}"));
+    let time = |figure: Option<&Figure<'_>>| time_text(figure.and_then(Figure::median_seconds));
+    let ratio = |value: Option<f64>| value.map_or_else(em_dash, |value| format!("{value:.3}"));
     for line in &pair.lines {
-        table.row([
+        table.push_texts([
             line.subject.workload.clone(),
-            whole(line.subject.capacity),
-            shown(line.subject.wall_ns.map(as_seconds)),
+            whole_text(line.subject.capacity),
+            time_text(line.subject.wall_ns.map(as_seconds)),
             time(line.of),
-            word(line.of),
+            outcome_word(line.of),
             time(line.over),
-            word(line.over),
-            ratio(line.ratio(Figure::seconds)),
-            shown(line.over.and_then(Figure::own_seconds)),
-            ratio(line.ratio(Figure::own_seconds)),
+            outcome_word(line.over),
+            ratio(line.time_ratio(Figure::median_seconds)),
+            time_text(line.over.and_then(Figure::own_seconds)),
+            ratio(line.time_ratio(Figure::own_seconds)),
         ]);
     }
-    let wall = mean(Text::from("Geometric mean of the ratios: "), pair.mean(Figure::seconds));
-    let means = mean(wall.plain("; by their own clock "), pair.mean(Figure::own_seconds)).plain(".");
+    let wall =
+        append_mean(Text::from("Geometric mean of the ratios: "), pair.mean_ratio(Figure::median_seconds));
+    let means =
+        append_mean(wall.plain("; by their own clock "), pair.mean_ratio(Figure::own_seconds)).plain(".");
     let title = format!("{} over {}", pair.of.name(), pair.over.name());
     [Piece::Subheading(title), Piece::Table(table), Piece::text(means)]
 }
 
-fn mean(text: Text, mean: Mean) -> Text {
+fn append_mean(text: Text, mean: Mean) -> Text {
     let Some(value) = mean.value else {
         return text.plain("none, as they answer nothing that ours was asked");
     };
@@ -156,7 +158,7 @@ fn minimised_of<'f>(field: &'f Field<'_>) -> impl Iterator<Item = Minimised<'f>>
 }
 
 /// One table per family.
-fn minimised(field: &Field<'_>) -> Vec<Piece> {
+fn minimised_tables(field: &Field<'_>) -> Vec<Piece> {
     let titles = [
         "instance",
         "buffers",
@@ -174,27 +176,27 @@ fn minimised(field: &Field<'_>) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for family in rows.chunk_by(|a, b| a.0.family == b.0.family) {
         let mut table = Table::new(&titles);
-        family.iter().for_each(|row| table.row(minimised_row(*row)));
+        family.iter().for_each(|row| table.push_texts(minimised_row(*row)));
         pieces.extend([Piece::Subheading(family[0].0.family.clone()), Piece::Table(table)]);
     }
     pieces
 }
 
 fn minimised_row((subject, variant, figure): Minimised<'_>) -> [String; 11] {
-    let (bound, evidence) = figure.bound();
+    let (bound, evidence) = figure.middle_bound();
     let mib = |bytes: u64| format!("{} MiB", bytes.div_ceil(1 << 20));
     [
         subject.workload.clone(),
         subject.buffers.to_string(),
-        shown(subject.wall_ns.map(as_seconds)),
+        time_text(subject.wall_ns.map(as_seconds)),
         variant.name(),
-        figure.height().map_or_else(|| figure.word(), |height| height.to_string()),
+        figure.middle_height().map_or_else(|| figure.outcome_word(), |height| height.to_string()),
         over_load(figure, subject, 4),
         format!("{bound} ({evidence})"),
         if figure.is_proven() { "yes" } else { "no" }.to_owned(),
-        shown(figure.spent_seconds()),
-        shown(figure.best_after_seconds()),
-        figure.peak_rss_bytes().map_or_else(dash, mib),
+        time_text(figure.spent_seconds()),
+        time_text(figure.best_after_seconds()),
+        figure.peak_rss_bytes().map_or_else(em_dash, mib),
     ]
 }
 
@@ -202,24 +204,24 @@ fn minimised_row((subject, variant, figure): Minimised<'_>) -> [String; 11] {
 fn all_pairs(pairs: &[Pair<'_>]) -> Table {
     let keys = "workload capacity limit_s of over of_s of_ends of_height over_s over_own_clock_s \
                 over_ends over_height ratio ratio_own_clock";
-    let mut table = Table::file("capacity", keys);
-    let height = |figure: Option<&Figure<'_>>| whole(figure.and_then(Figure::height));
+    let mut table = Table::for_file("capacity", keys);
+    let height = |figure: Option<&Figure<'_>>| whole_text(figure.and_then(Figure::middle_height));
     for (pair, line) in pairs.iter().flat_map(|pair| pair.lines.iter().map(move |line| (pair, line))) {
-        table.row([
+        table.push_texts([
             line.subject.workload.clone(),
-            whole(line.subject.capacity),
-            decimals(line.subject.wall_ns.map(as_seconds)),
+            whole_text(line.subject.capacity),
+            decimal_text(line.subject.wall_ns.map(as_seconds)),
             pair.of.name(),
             pair.over.name(),
-            decimals(line.of.and_then(Figure::seconds)),
-            word(line.of),
+            decimal_text(line.of.and_then(Figure::median_seconds)),
+            outcome_word(line.of),
             height(line.of),
-            decimals(line.over.and_then(Figure::seconds)),
-            decimals(line.over.and_then(Figure::own_seconds)),
-            word(line.over),
+            decimal_text(line.over.and_then(Figure::median_seconds)),
+            decimal_text(line.over.and_then(Figure::own_seconds)),
+            outcome_word(line.over),
             height(line.over),
-            decimals(line.ratio(Figure::seconds)),
-            decimals(line.ratio(Figure::own_seconds)),
+            decimal_text(line.time_ratio(Figure::median_seconds)),
+            decimal_text(line.time_ratio(Figure::own_seconds)),
         ]);
     }
     table
@@ -229,56 +231,58 @@ fn all_pairs(pairs: &[Pair<'_>]) -> Table {
 fn all_minimised(field: &Field<'_>) -> Table {
     let keys = "workload buffers limit planner height height_over_load bound evidence proven time \
                 best_after own_clock peak_memory";
-    let mut table = Table::file("minimised", keys);
+    let mut table = Table::for_file("minimised", keys);
     for (subject, variant, figure) in minimised_of(field) {
-        let (bound, evidence) = figure.bound();
-        table.row([
+        let (bound, evidence) = figure.middle_bound();
+        table.push_texts([
             subject.workload.clone(),
             subject.buffers.to_string(),
-            decimals(subject.wall_ns.map(as_seconds)),
+            decimal_text(subject.wall_ns.map(as_seconds)),
             variant.name(),
-            whole(figure.height()),
+            whole_text(figure.middle_height()),
             over_load(figure, subject, 6),
             bound.to_string(),
             evidence.to_owned(),
             figure.is_proven().to_string(),
-            decimals(figure.spent_seconds()),
-            decimals(figure.best_after_seconds()),
-            decimals(figure.own_seconds()),
-            whole(figure.peak_rss_bytes()),
+            decimal_text(figure.spent_seconds()),
+            decimal_text(figure.best_after_seconds()),
+            decimal_text(figure.own_seconds()),
+            whole_text(figure.peak_rss_bytes()),
         ]);
     }
     table
 }
 
 fn over_load(figure: &Figure<'_>, subject: &Subject, digits: usize) -> String {
-    let height = figure.height().filter(|_| subject.load > 0);
-    height.map_or_else(String::new, |height| format!("{:.digits$}", real(height) / real(subject.load)))
+    let height = figure.middle_height().filter(|_| subject.load > 0);
+    height.map_or_else(String::new, |height| format!("{:.digits$}", as_real(height) / as_real(subject.load)))
 }
 
-fn word(figure: Option<&Figure<'_>>) -> String {
-    figure.map_or_else(|| "not run".to_owned(), Figure::word)
+fn outcome_word(figure: Option<&Figure<'_>>) -> String {
+    figure.map_or_else(|| "not run".to_owned(), Figure::outcome_word)
 }
 
-fn dash() -> String {
+fn em_dash() -> String {
     "-".to_owned()
 }
 
-fn whole(value: Option<u64>) -> String {
+fn whole_text(value: Option<u64>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
 /// A number for programs.
-fn decimals(value: Option<f64>) -> String {
+fn decimal_text(value: Option<f64>) -> String {
     value.map_or_else(String::new, |value| format!("{value:.6}"))
 }
 
 /// A time for people.
-fn shown(time: Option<f64>) -> String {
+fn time_text(time: Option<f64>) -> String {
     let duration = time.and_then(|time| Duration::try_from_secs_f64(time).ok());
-    duration.map_or_else(dash, |duration| seconds(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)))
+    duration.map_or_else(em_dash, |duration| {
+        format_seconds(u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX))
+    })
 }
 
 fn as_seconds(ns: u64) -> f64 {
-    real(ns) / 1e9
+    as_real(ns) / 1e9
 }

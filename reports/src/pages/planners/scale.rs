@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use planlab_results::scale::{Curve, ScalePoint};
 use planlab_results::statistics::{PowerFit, median};
-use planlab_results::table::{Table, Value, columns};
+use planlab_results::table::{CellValue, Table, columns};
 
 use crate::data::nets::parts::time_figures;
 use crate::data::planners::compare;
@@ -13,17 +13,17 @@ use crate::figures::Drawing;
 use crate::figures::Series;
 use crate::figures::coord::whole;
 use crate::figures::plots::time;
-use crate::format::{nanoseconds, real, seconds};
+use crate::format::{as_real, format_nanoseconds, format_seconds};
 use crate::site::Site;
-use crate::site::output::markdown::files;
+use crate::site::output::markdown::page_files;
 use crate::site::page::{Menu, Page, Piece, Text};
 
 pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     let (model, baseline) = (site.model, site.options.baseline.as_str());
     let question = "How does planning time grow?";
     let curves = &model.curves;
-    let mut page = Page::new("scale.html", question).named(Menu::Planners, question);
-    let (fits, points) = (fits(curves), points(curves));
+    let mut page = Page::new("scale.html", question).in_menu(Menu::Planners, question);
+    let (fits, points) = (fit_table(curves), point_table(curves));
     page.pieces.extend(over_all(model).map(|(drawing, caption)| Piece::chapter(drawing, caption)));
     let caption = format!("Median planning time of {baseline}, of cells that ran alone.");
     let nets = time_figures(model, baseline).into_iter();
@@ -31,16 +31,16 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     if points.rows.is_empty() {
         let suite =
             "No planner ran on two sizes of one family. The suite for it is `scale`: `just bench-scale`.";
-        let mut page = page.with([Piece::note(Text::marked(suite))]).with(nets);
+        let mut page = page.with([Piece::note(Text::from_marked(suite))]).with(nets);
         page.files = vec![fits, points];
         return Some(page);
     }
-    let note = Text::marked(
+    let note = Text::from_marked(
         "The workloads of a family differ only in size and seed. An exponent of 1 means that twice the buffers take \
          twice the time; at 2 they take four times as long. The same as Markdown: `planlab scale RESULTS -o DIR`.",
     );
     let families = curves.chunk_by(|a, b| a.family == b.family);
-    let figures = families.filter_map(|family| figure(model, family));
+    let figures = families.filter_map(|family| family_figure(model, family));
     let figures = figures.map(|(drawing, caption)| Piece::chapter(drawing, caption));
     let page = page.with([Piece::note(note)]).with(figures).with(nets);
     let mut page = page.with([
@@ -69,9 +69,9 @@ fn without_noise(fits: &Table) -> Table {
         let ends = [at(&format!("{figure}_from")), at(&format!("{figure}_to"))];
         let Some(points) = at(&format!("{figure}_points")) else { continue };
         for row in &mut shown.rows {
-            if matches!(row[points], Value::Count(points) if points <= FEW) {
+            if matches!(row[points], CellValue::Count(points) if points <= FEW) {
                 for end in ends.into_iter().flatten() {
-                    row[end] = Value::text("noise");
+                    row[end] = CellValue::text("noise");
                 }
             }
         }
@@ -86,7 +86,7 @@ const SERIES: usize = 12;
 /// the best of each family.
 fn over_all(model: &Model) -> Option<(Drawing, String)> {
     let compared = model.compared.as_ref()?;
-    let chosen = compared.chosen(SERIES);
+    let chosen = compared.best_variants(SERIES);
     let mut all: Vec<time::Timings> = chosen
         .iter()
         .enumerate()
@@ -102,7 +102,7 @@ fn over_all(model: &Model) -> Option<(Drawing, String)> {
             is_cut: cell.is_cut(),
         });
     }
-    let drawing = time::plot("Planning time against size", &all)?;
+    let drawing = time::plot_times("Planning time against size", &all)?;
     let caption = format!(
         "Median of the samples of cells that ran alone. The planners are those to which no other is both faster and \
          closer, and the best variant of further families, {SERIES} at most. The lines are least-squares fits over \
@@ -111,15 +111,15 @@ fn over_all(model: &Model) -> Option<(Drawing, String)> {
     Some((drawing, caption))
 }
 
-fn figure(model: &Model, family: &[Curve]) -> Option<(Drawing, String)> {
-    let shown = shown(model, family);
+fn family_figure(model: &Model, family: &[Curve]) -> Option<(Drawing, String)> {
+    let shown = shown_curves(model, family);
     let series = |(number, curve): (usize, &&Curve)| Series { label: curve.label.clone(), number };
     let timings: Vec<time::Timings> = shown
         .iter()
         .enumerate()
-        .map(|numbered| (series(numbered), numbered.1.points.iter().filter_map(timing).collect()))
+        .map(|numbered| (series(numbered), numbered.1.points.iter().filter_map(point_timing).collect()))
         .collect();
-    let drawing = time::plot(&format!("Planning time against size: {}", family[0].family), &timings)?;
+    let drawing = time::plot_times(&format!("Planning time against size: {}", family[0].family), &timings)?;
     let rest = family.len() - shown.len();
     let rest = if rest == 0 { String::new() } else { format!(" {rest} further planners are in the table.") };
     let caption = format!(
@@ -132,9 +132,13 @@ fn figure(model: &Model, family: &[Curve]) -> Option<(Drawing, String)> {
 
 /// The curves of a family that its figure shows: those of the planners on the summary's front, then one for each family
 /// of planners, the quickest on its largest size first.
-fn shown<'c>(model: &Model, family: &'c [Curve]) -> Vec<&'c Curve> {
-    let front: Vec<&str> =
-        model.compared.iter().flat_map(|compared| compared.front()).map(|one| one.label.as_str()).collect();
+fn shown_curves<'c>(model: &Model, family: &'c [Curve]) -> Vec<&'c Curve> {
+    let front: Vec<&str> = model
+        .compared
+        .iter()
+        .flat_map(|compared| compared.pareto_front())
+        .map(|one| one.label.as_str())
+        .collect();
     let largest = |curve: &Curve| {
         let timed = curve.points.iter().filter_map(|point| Some((point.buffers, point.time_ns?)));
         timed.max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.total_cmp(&a.1)))
@@ -148,8 +152,9 @@ fn shown<'c>(model: &Model, family: &'c [Curve]) -> Vec<&'c Curve> {
     });
     let mut shown: Vec<&Curve> = Vec::new();
     for curve in order {
-        let is_there =
-            shown.iter().any(|other| compare::family(&other.label) == compare::family(&curve.label));
+        let is_there = shown
+            .iter()
+            .any(|other| compare::planner_family(&other.label) == compare::planner_family(&curve.label));
         if shown.len() < SERIES && (!is_there || front.contains(&curve.label.as_str())) {
             shown.push(curve);
         }
@@ -157,7 +162,7 @@ fn shown<'c>(model: &Model, family: &'c [Curve]) -> Vec<&'c Curve> {
     shown
 }
 
-fn timing(point: &ScalePoint) -> Option<time::Timing> {
+fn point_timing(point: &ScalePoint) -> Option<time::Timing> {
     Some(time::Timing {
         workload: point.workload.clone(),
         buffers: point.buffers.max(1),
@@ -166,7 +171,7 @@ fn timing(point: &ScalePoint) -> Option<time::Timing> {
     })
 }
 
-fn fits(curves: &[Curve]) -> Table {
+fn fit_table(curves: &[Curve]) -> Table {
     Table::from_rows(
         "scale-fits",
         "Exponents: the slope of the least-squares line through the logarithms of size and figure, with its 95 % \
@@ -179,17 +184,17 @@ fn fits(curves: &[Curve]) -> Table {
         columns!(|curve| {
             let without = curve.points.iter().filter(|point| !point.status.is_answer()).count();
             let cut = curve.points.iter().filter(|point| point.is_cut && point.status.is_answer()).count();
-            let [time, time_from, time_to, time_points] = fit(curve.time.as_ref());
-            let [memory, memory_from, memory_to, memory_points] = fit(curve.memory.as_ref());
+            let [time, time_from, time_to, time_points] = fit_values(curve.time.as_ref());
+            let [memory, memory_from, memory_to, memory_points] = fit_values(curve.memory.as_ref());
             [
-                ("family", "Family", Value::text(&curve.family)),
-                ("planner", "Planner", Value::text(&curve.label)),
+                ("family", "Family", CellValue::text(&curve.family)),
+                ("planner", "Planner", CellValue::text(&curve.label)),
                 ("time_exponent", "Time grows as n^", time),
                 ("time_from", "from", time_from),
                 ("time_to", "to", time_to),
                 ("time_points", "Points", time_points),
-                ("without_answer", "Without answer", Value::count(without)),
-                ("cut", "Cut", Value::count(cut)),
+                ("without_answer", "Without answer", CellValue::count(without)),
+                ("cut", "Cut", CellValue::count(cut)),
                 ("memory_exponent", "Memory grows as n^", memory),
                 ("memory_from", "from", memory_from),
                 ("memory_to", "to", memory_to),
@@ -199,17 +204,17 @@ fn fits(curves: &[Curve]) -> Table {
     )
 }
 
-fn fit(fit: Option<&PowerFit>) -> [Value; 4] {
+fn fit_values(fit: Option<&PowerFit>) -> [CellValue; 4] {
     let interval = fit.and_then(|fit| fit.exponent_interval);
     [
-        Value::number(fit.map(|fit| fit.exponent)),
-        Value::number(interval.map(|interval| interval.low)),
-        Value::number(interval.map(|interval| interval.high)),
-        Value::or_missing(fit.map(|fit| Value::count(fit.points))),
+        CellValue::number(fit.map(|fit| fit.exponent)),
+        CellValue::number(interval.map(|interval| interval.low)),
+        CellValue::number(interval.map(|interval| interval.high)),
+        CellValue::or_missing(fit.map(|fit| CellValue::count(fit.points))),
     ]
 }
 
-fn points(curves: &[Curve]) -> Table {
+fn point_table(curves: &[Curve]) -> Table {
     Table::from_rows(
         "scale",
         "Every planner on every size. A cell without an answer has its status, a time-out its limit; a run that its time \
@@ -217,23 +222,23 @@ fn points(curves: &[Curve]) -> Table {
          their heights; if one has no answer, there is neither time nor height.",
         curves.iter().flat_map(|curve| curve.points.iter().map(move |p| (curve, p))),
         columns!(|(curve, point)| [
-            ("family", "Family", Value::text(&curve.family)),
-            ("planner", "Planner", Value::text(&curve.label)),
-            ("buffers", "Buffers", Value::Count(point.buffers)),
-            ("workload", "Workload", Value::text(&point.workload)),
-            ("status", "Status", Value::text(ended(point))),
-            ("seeds", "Seeds", Value::count(point.seeds)),
-            ("time_ns", "Time", Value::nanoseconds(point.time_ns)),
-            ("peak_rss_bytes", "Memory", Value::bytes(point.peak_rss_bytes)),
-            ("height_over_load", "Height / load", Value::number(point.height_over_load)),
+            ("family", "Family", CellValue::text(&curve.family)),
+            ("planner", "Planner", CellValue::text(&curve.label)),
+            ("buffers", "Buffers", CellValue::Count(point.buffers)),
+            ("workload", "Workload", CellValue::text(&point.workload)),
+            ("status", "Status", CellValue::text(end_word(point))),
+            ("seeds", "Seeds", CellValue::count(point.seeds)),
+            ("time_ns", "Time", CellValue::nanoseconds(point.time_ns)),
+            ("peak_rss_bytes", "Memory", CellValue::bytes(point.peak_rss_bytes)),
+            ("height_over_load", "Height / load", CellValue::number(point.height_over_load)),
         ]),
     )
 }
 
-fn ended(point: &ScalePoint) -> String {
+fn end_word(point: &ScalePoint) -> String {
     let is_late = point.status == planlab_results::Status::Timeout;
     let limit = point.wall_limit_ns.filter(|_| is_late || point.is_cut);
-    let limit = limit.map(|ns| format!(" after {}", nanoseconds(real(ns)))).unwrap_or_default();
+    let limit = limit.map(|ns| format!(" after {}", format_nanoseconds(as_real(ns)))).unwrap_or_default();
     let cut = if point.is_cut && point.status.is_answer() { ", cut" } else { "" };
     format!("{}{cut}{limit}", point.status.name())
 }
@@ -244,16 +249,16 @@ fn ended(point: &ScalePoint) -> String {
 #[must_use]
 pub fn scale_files(curves: &[Curve], command: &str) -> Vec<(String, String)> {
     let made = Text::from("Made by ").code(command).plain(".");
-    let mut pieces = vec![Piece::text(made), Piece::text(Text::marked(WHAT))];
+    let mut pieces = vec![Piece::text(made), Piece::text(Text::from_marked(WHAT))];
     for family in curves.chunk_by(|a, b| a.family == b.family) {
         pieces.push(Piece::heading(&family[0].family));
         for (title, shown, fit) in FIGURES {
-            pieces.extend([Piece::text(title), Piece::Table(grid(family, shown, fit))]);
+            pieces.extend([Piece::text(title), Piece::Table(family_grid(family, shown, fit))]);
         }
     }
     let mut page = Page::new("scale.md", "Growth with the number of buffers").with(pieces);
     page.files = vec![all_points(curves), all_fits(curves)];
-    files(&page)
+    page_files(&page)
 }
 
 const WHAT: &str = "\
@@ -276,12 +281,12 @@ type Fitted = fn(&Curve) -> Option<PowerFit>;
 type Measure = (&'static str, (Shown, fn(f64) -> String), Fitted);
 
 const FIGURES: [Measure; 3] = [
-    ("Planning time:", (|point| point.time_ns, |time| seconds(whole(time))), |curve| curve.time),
-    ("Peak memory:", (|point| point.peak_rss_bytes.map(real), memory), |curve| curve.memory),
+    ("Planning time:", (|point| point.time_ns, |time| format_seconds(whole(time))), |curve| curve.time),
+    ("Peak memory:", (|point| point.peak_rss_bytes.map(as_real), memory_text), |curve| curve.memory),
     ("Height over load:", (|point| point.height_over_load, |ratio| format!("{ratio:.4}")), |_| None),
 ];
 
-fn grid(family: &[Curve], (figure, written): (Shown, fn(f64) -> String), fit: Fitted) -> Table {
+fn family_grid(family: &[Curve], (figure, written): (Shown, fn(f64) -> String), fit: Fitted) -> Table {
     let sizes: BTreeSet<u64> =
         family.iter().flat_map(|curve| curve.points.iter().map(|point| point.buffers)).collect();
     let sized: Vec<String> = sizes.iter().map(|size| format!("n = {size}")).collect();
@@ -289,8 +294,8 @@ fn grid(family: &[Curve], (figure, written): (Shown, fn(f64) -> String), fit: Fi
     let mut table = Table::new(&titles.collect::<Vec<_>>());
     for curve in family {
         let figures = sizes.iter().map(|&size| at_size(curve, size, figure, written));
-        let fitted = fit(curve).map_or_else(String::new, |fit| exponent(&fit));
-        table.row(std::iter::once(curve.label.clone()).chain(figures).chain([fitted]));
+        let fitted = fit(curve).map_or_else(String::new, |fit| exponent_text(&fit));
+        table.push_texts(std::iter::once(curve.label.clone()).chain(figures).chain([fitted]));
     }
     table
 }
@@ -311,21 +316,21 @@ fn at_size(curve: &Curve, size: u64, figure: Shown, written: fn(f64) -> String) 
 
 fn ended_at(point: &ScalePoint) -> String {
     let limit = point.wall_limit_ns.filter(|_| point.status == planlab_results::Status::Timeout);
-    let limit = limit.map(|ns| format!(" {}", seconds(ns))).unwrap_or_default();
+    let limit = limit.map(|ns| format!(" {}", format_seconds(ns))).unwrap_or_default();
     format!("{}{limit}", point.status.name())
 }
 
-fn exponent(fit: &PowerFit) -> String {
+fn exponent_text(fit: &PowerFit) -> String {
     let interval = fit.exponent_interval;
     let interval = interval.map(|i| format!("{:.2} to {:.2}, ", i.low, i.high)).unwrap_or_default();
     format!("{:.2} ({interval}{} points)", fit.exponent, fit.points)
 }
 
-fn memory(bytes: f64) -> String {
+fn memory_text(bytes: f64) -> String {
     format!("{:.1} MiB", bytes / f64::from(1 << 20))
 }
 
-fn decimals(value: Option<f64>, digits: usize) -> String {
+fn decimal_text(value: Option<f64>, digits: usize) -> String {
     value.map_or_else(String::new, |value| format!("{value:.digits$}"))
 }
 
@@ -333,9 +338,9 @@ fn all_points(curves: &[Curve]) -> Table {
     let keys = "family planner workload buffers status seeds time_limit_ns time_ns cut peak_rss_bytes \
                 height_over_load";
     let whole = |number: Option<u64>| number.map_or_else(String::new, |number| number.to_string());
-    let mut table = Table::file("scale", keys);
+    let mut table = Table::for_file("scale", keys);
     for (curve, point) in curves.iter().flat_map(|curve| curve.points.iter().map(move |p| (curve, p))) {
-        table.row([
+        table.push_texts([
             curve.family.clone(),
             curve.label.clone(),
             point.workload.clone(),
@@ -343,10 +348,10 @@ fn all_points(curves: &[Curve]) -> Table {
             point.status.name().to_owned(),
             point.seeds.to_string(),
             whole(point.wall_limit_ns),
-            decimals(point.time_ns, 0),
+            decimal_text(point.time_ns, 0),
             point.is_cut.to_string(),
             whole(point.peak_rss_bytes),
-            decimals(point.height_over_load, 9),
+            decimal_text(point.height_over_load, 9),
         ]);
     }
     table
@@ -354,19 +359,19 @@ fn all_points(curves: &[Curve]) -> Table {
 
 fn all_fits(curves: &[Curve]) -> Table {
     let keys = "family planner figure exponent from to points r_squared";
-    let mut table = Table::file("scale-fits", keys);
+    let mut table = Table::for_file("scale-fits", keys);
     let fits = |curve: &Curve| [("time", curve.time), ("memory", curve.memory)];
     for (curve, (name, fit)) in curves.iter().flat_map(|curve| fits(curve).map(|fit| (curve, fit))) {
         let Some(fit) = fit else { continue };
-        table.row([
+        table.push_texts([
             curve.family.clone(),
             curve.label.clone(),
             name.to_owned(),
-            decimals(Some(fit.exponent), 4),
-            decimals(fit.exponent_interval.map(|interval| interval.low), 4),
-            decimals(fit.exponent_interval.map(|interval| interval.high), 4),
+            decimal_text(Some(fit.exponent), 4),
+            decimal_text(fit.exponent_interval.map(|interval| interval.low), 4),
+            decimal_text(fit.exponent_interval.map(|interval| interval.high), 4),
             fit.points.to_string(),
-            decimals(Some(fit.r_squared), 4),
+            decimal_text(Some(fit.r_squared), 4),
         ]);
     }
     table

@@ -2,10 +2,10 @@
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use planlab_dsa::printable_text;
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{CellValue, Table};
 
 use crate::ReportError;
-use crate::format::count;
+use crate::format::format_count;
 use crate::site::page::{Entry, Figure, Head, Menu, Page, Picture, Piece, Span, Style, Text};
 use crate::site::parts::{grid, timeline, viewer};
 
@@ -23,18 +23,18 @@ pub(crate) struct Frame {
     pub(crate) links: Vec<(String, Entry)>,
 }
 
-pub(crate) fn page(page: &Page, frame: &Frame) -> Result<String, ReportError> {
+pub(crate) fn page_html(page: &Page, frame: &Frame) -> Result<String, ReportError> {
     let root = "../".repeat(page.file.matches('/').count());
     let script =
         page.has_viewer().then(|| html! { script src=(format!("{root}{}", viewer::SCRIPT_FILE)) {} });
-    Ok(document(
+    Ok(document_html(
         page,
         &html! {
             header {
                 strong { "planlab" }
-                (navigation(page, frame, &root))
+                (navigation_html(page, frame, &root))
             }
-            main { (body(page, &root)?) }
+            main { (body_html(page, &root)?) }
             footer {
                 "Made by " code { (frame.command) } " from " (frame.records) "."
             }
@@ -44,7 +44,7 @@ pub(crate) fn page(page: &Page, frame: &Frame) -> Result<String, ReportError> {
 }
 
 /// The questions, by menu. Of several menus only one is open; a menu of one page is a link.
-fn navigation(page: &Page, frame: &Frame, root: &str) -> Markup {
+fn navigation_html(page: &Page, frame: &Frame, root: &str) -> Markup {
     let mut links: Vec<&(String, Entry)> = frame.links.iter().collect();
     links.sort_by_key(|(_, entry)| entry.menu);
     let link = |(file, entry): &(String, Entry)| {
@@ -70,10 +70,10 @@ fn navigation(page: &Page, frame: &Frame, root: &str) -> Markup {
 /// A standalone page, as a single file.
 pub(crate) fn page_alone(page: &Page, command: &str) -> Result<String, ReportError> {
     let script = page.has_viewer().then(|| html! { script { (PreEscaped(viewer::SCRIPT)) } });
-    Ok(document(
+    Ok(document_html(
         page,
         &html! {
-            main { (body(page, "")?) }
+            main { (body_html(page, "")?) }
             footer { "Made by " code { (command) } "." }
             (script.unwrap_or_default())
         },
@@ -81,7 +81,7 @@ pub(crate) fn page_alone(page: &Page, command: &str) -> Result<String, ReportErr
 }
 
 /// A document with its style and scripts.
-fn document(page: &Page, body: &Markup) -> String {
+fn document_html(page: &Page, body: &Markup) -> String {
     let markup = html! {
         (DOCTYPE)
         html lang="en" {
@@ -104,46 +104,48 @@ fn document(page: &Page, body: &Markup) -> String {
 }
 
 /// Title and pieces; `root` is the path from the page to the report's folder.
-fn body(page: &Page, root: &str) -> Result<Markup, ReportError> {
-    let pieces: Vec<Markup> = page.pieces.iter().map(|part| piece(part, root)).collect::<Result<_, _>>()?;
+fn body_html(page: &Page, root: &str) -> Result<Markup, ReportError> {
+    let pieces: Vec<Markup> =
+        page.pieces.iter().map(|part| piece_html(part, root)).collect::<Result<_, _>>()?;
     Ok(html! {
-        h1 { (text(&page.heading, root)) }
+        h1 { (text_html(&page.heading, root)) }
         @for piece in pieces { (piece) }
-        @if page.has_timelines() { (timeline::script()) }
+        @if page.has_timelines() { (timeline::script_markup()) }
     })
 }
 
-fn piece(piece: &Piece, root: &str) -> Result<Markup, ReportError> {
+fn piece_html(piece: &Piece, root: &str) -> Result<Markup, ReportError> {
     Ok(match piece {
         Piece::Heading(title) => html! { h2 { (title) } },
         Piece::Subheading(title) => html! { h3 { (title) } },
-        Piece::Text(style, words) => paragraph(*style, &text(words, root)),
-        Piece::List(items) => html! { ul.findings { @for item in items { li { (text(item, root)) } } } },
+        Piece::Text(style, words) => paragraph_html(*style, &text_html(words, root)),
+        Piece::List(items) => html! { ul.findings { @for item in items { li { (text_html(item, root)) } } } },
         Piece::Panels(parts) => {
-            let parts: Vec<Markup> = parts.iter().map(|part| panel(part, root)).collect::<Result<_, _>>()?;
+            let parts: Vec<Markup> =
+                parts.iter().map(|part| panel_html(part, root)).collect::<Result<_, _>>()?;
             html! { div.panels { @for part in parts { (part) } } }
         }
         Piece::Facts(facts) => html! {
             dl.facts { @for (name, value) in facts { dt { (name) } dd { (value) } } }
         },
-        Piece::Table(table) => shown(table, root),
-        Piece::Folded(name, table) => html! { details { summary { (name) } (shown(table, root)) } },
-        Piece::Figure(part) => figure(part)?,
-        Piece::Picture(part) => picture(part, root),
-        Piece::Pictures(parts) => html! { div.pair { @for part in parts { (picture(part, root)) } } },
-        Piece::Grid(grid) => grid::html(grid, root),
-        Piece::Timeline(part) => timeline::html(part),
-        Piece::Viewer(part) => viewer::html(part),
+        Piece::Table(table) => table_html(table, root),
+        Piece::Folded(name, table) => html! { details { summary { (name) } (table_html(table, root)) } },
+        Piece::Figure(part) => figure_html(part)?,
+        Piece::Picture(part) => picture_html(part, root),
+        Piece::Pictures(parts) => html! { div.pair { @for part in parts { (picture_html(part, root)) } } },
+        Piece::Grid(grid) => grid::grid_html(grid, root),
+        Piece::Timeline(part) => timeline::timeline_html(part),
+        Piece::Viewer(part) => viewer::viewer_html(part),
         Piece::Verbatim(text) => html! { pre { (text) } },
     })
 }
 
-fn panel(pieces: &[Piece], root: &str) -> Result<Markup, ReportError> {
-    let parts: Vec<Markup> = pieces.iter().map(|part| piece(part, root)).collect::<Result<_, _>>()?;
+fn panel_html(pieces: &[Piece], root: &str) -> Result<Markup, ReportError> {
+    let parts: Vec<Markup> = pieces.iter().map(|part| piece_html(part, root)).collect::<Result<_, _>>()?;
     Ok(html! { section { @for part in parts { (part) } } })
 }
 
-fn paragraph(style: Style, text: &Markup) -> Markup {
+fn paragraph_html(style: Style, text: &Markup) -> Markup {
     match style {
         Style::Lead => html! { p.lead { (text) } },
         Style::Plain => html! { p { (text) } },
@@ -153,7 +155,7 @@ fn paragraph(style: Style, text: &Markup) -> Markup {
     }
 }
 
-fn text(text: &Text, root: &str) -> Markup {
+fn text_html(text: &Text, root: &str) -> Markup {
     html! {
         @for span in &text.0 {
             @match span {
@@ -170,7 +172,7 @@ fn text(text: &Text, root: &str) -> Markup {
 /// A plot of at most this width in pixels fits half a page; its letters stay readable there.
 const SMALL: u32 = 700;
 
-fn figure(figure: &Figure) -> Result<Markup, ReportError> {
+fn figure_html(figure: &Figure) -> Result<Markup, ReportError> {
     let (title, svg) = (figure.drawing.title(), figure.drawing.to_inline_svg()?);
     Ok(html! {
         @match figure.head {
@@ -182,7 +184,7 @@ fn figure(figure: &Figure) -> Result<Markup, ReportError> {
     })
 }
 
-fn picture(picture: &Picture, root: &str) -> Markup {
+fn picture_html(picture: &Picture, root: &str) -> Markup {
     let Picture { file, size: (width, height), caption, is_tall } = picture;
     let target = format!("{root}{file}");
     let image = html! { img src=(target) width=(width) height=(height) alt=(caption) loading="lazy"; };
@@ -198,26 +200,26 @@ fn picture(picture: &Picture, root: &str) -> Markup {
 const HIGH: usize = 30;
 
 /// A table, with links to its files if it has any.
-fn shown(table: &Table, root: &str) -> Markup {
+fn table_html(table: &Table, root: &str) -> Markup {
     html! {
         figure.table {
             p.note.sideways hidden { "Scroll sideways: the table continues to the right." }
             div.scroll.high[table.rows.len() > HIGH] tabindex="0" {
                 table.sortable.turned[table.turned] {
                     thead { tr { @for (at, column) in table.columns.iter().enumerate() { th.number[table.is_number(at)] scope="col" { span { (column.title) } } } } }
-                    tbody { @for row in &table.rows { tr { @for (at, value) in row.iter().enumerate() { (cell(value, table.is_number(at), root)) } } } }
+                    tbody { @for row in &table.rows { tr { @for (at, value) in row.iter().enumerate() { (cell_html(value, table.is_number(at), root)) } } } }
                 }
             }
             figcaption {
                 (table.caption)
-                @if !table.name.is_empty() { " " (files(table, root)) }
+                @if !table.name.is_empty() { " " (file_links(table, root)) }
             }
         }
     }
 }
 
 /// The links to a table's files.
-fn files(table: &Table, root: &str) -> Markup {
+fn file_links(table: &Table, root: &str) -> Markup {
     html! {
         a href=(format!("{root}tables/{}.csv", table.name)) { "CSV" } " "
         a href=(format!("{root}tables/{}.tex", table.name)) { "LaTeX" }
@@ -227,26 +229,26 @@ fn files(table: &Table, root: &str) -> Markup {
 /// Longer texts need a wide column, and their links may break.
 const LONG: usize = 44;
 
-fn cell(value: &Value, is_number: bool, root: &str) -> Markup {
+fn cell_html(value: &CellValue, is_number: bool, root: &str) -> Markup {
     let raw = value.raw();
     html! {
         @match value {
-            Value::Text(text) => td.long[text.chars().count() > LONG] { (text) },
-            Value::Link(text, target) => td.long[text.chars().count() > LONG] { a href=(format!("{root}{target}")) { (text) } },
-            Value::Heat(share, remark) => {
-                td.number.heat data-v=(raw) title=(remark) style=(format!("--h:{:.0}%", warmth(*share))) {
+            CellValue::Text(text) => td.long[text.chars().count() > LONG] { (text) },
+            CellValue::Link(text, target) => td.long[text.chars().count() > LONG] { a href=(format!("{root}{target}")) { (text) } },
+            CellValue::Heat(share, remark) => {
+                td.number.heat data-v=(raw) title=(remark) style=(format!("--h:{:.0}%", cell_warmth(*share))) {
                     (value.shown())
                 }
             }
-            Value::Bytes(number) => td.number data-v=(raw) title=(format!("{} bytes", count(*number))) { (value.shown()) },
-            Value::Missing => td.missing.number[is_number] { (value.shown()) },
+            CellValue::Bytes(number) => td.number data-v=(raw) title=(format!("{} bytes", format_count(*number))) { (value.shown()) },
+            CellValue::Missing => td.missing.number[is_number] { (value.shown()) },
             _ => td.number data-v=(raw) { (value.shown()) },
         }
     }
 }
 
 /// The colour of a share on a logarithmic scale from 0 to 100; 100 at a share of 1.
-fn warmth(share: f64) -> f64 {
+fn cell_warmth(share: f64) -> f64 {
     const SHIFT: f64 = 0.01;
     let place = (share.max(0.0) / SHIFT).ln_1p() / (1.0 / SHIFT).ln_1p();
     if place.is_finite() { (place * 100.0).clamp(0.0, 100.0) } else { 0.0 }
@@ -270,11 +272,11 @@ mod tests {
     #[test]
     fn html_is_escaped() {
         let columns = [("name", "Name"), ("height_bytes", "Height"), ("gap", "Gap")];
-        let mut table = Table::named("sample", "A sample, of 50 %.", &columns);
-        table.push(vec![Value::text("a,\"b\" <i>"), Value::Bytes(2048), Value::Share(0.0125)]);
-        let link = Value::Link("x_1".to_owned(), "w/x.html".to_owned());
-        table.push(vec![link, Value::Missing, Value::Heat(1.0, "r".to_owned())]);
-        let html = shown(&table, "../").into_string();
+        let mut table = Table::for_page("sample", "A sample, of 50 %.", &columns);
+        table.push(vec![CellValue::text("a,\"b\" <i>"), CellValue::Bytes(2048), CellValue::Share(0.0125)]);
+        let link = CellValue::Link("x_1".to_owned(), "w/x.html".to_owned());
+        table.push(vec![link, CellValue::Missing, CellValue::Heat(1.0, "r".to_owned())]);
+        let html = table_html(&table, "../").into_string();
         assert!(html.contains("a,&quot;b&quot; &lt;i&gt;") && !html.contains("<i>"), "{html}");
         assert!(html.contains(r#"<a href="../w/x.html">x_1</a>"#), "{html}");
         assert!(html.contains(r#"data-v="0.0125">1.25 %"#) && html.contains("--h:100%"), "{html}");

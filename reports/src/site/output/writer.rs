@@ -6,7 +6,7 @@ use planlab_results::table::Table;
 use super::html::{self, Frame};
 use crate::ReportError;
 use crate::figures::Drawing;
-use crate::site::names::slug;
+use crate::site::names::file_slug;
 use crate::site::page::Page;
 use crate::site::parts::viewer;
 
@@ -25,32 +25,32 @@ impl Writer {
         Self { folder, frame, has_script: false, pages: 0 }
     }
 
-    pub(crate) fn write(&mut self, page: &Page) -> Result<(), ReportError> {
-        for table in page.tables() {
+    pub(crate) fn write_page(&mut self, page: &Page) -> Result<(), ReportError> {
+        for table in page.tables_with_files() {
             self.put_table(table, &table.to_csv())?;
         }
         for grid in page.grids() {
             self.put_table(&grid.table, &grid.csv)?;
         }
-        for figure in page.figures() {
-            self.put(&plot_file(&figure.drawing), figure.drawing.to_svg()?.as_bytes())?;
+        for figure in page.figures_with_files() {
+            self.put_file(&plot_file(&figure.drawing), figure.drawing.to_svg()?.as_bytes())?;
         }
         if page.has_viewer() && !self.has_script {
-            self.put(viewer::SCRIPT_FILE, viewer::SCRIPT.as_bytes())?;
+            self.put_file(viewer::SCRIPT_FILE, viewer::SCRIPT.as_bytes())?;
             self.has_script = true;
         }
         self.pages += 1;
-        self.put(&page.file, html::page(page, &self.frame)?.as_bytes())
+        self.put_file(&page.file, html::page_html(page, &self.frame)?.as_bytes())
     }
 
     fn put_table(&mut self, table: &Table, csv: &str) -> Result<(), ReportError> {
-        self.put(&format!("tables/{}.csv", table.name), csv.as_bytes())?;
-        self.put(&format!("tables/{}.tex", table.name), table.to_latex().as_bytes())
+        self.put_file(&format!("tables/{}.csv", table.name), csv.as_bytes())?;
+        self.put_file(&format!("tables/{}.tex", table.name), table.to_latex().as_bytes())
     }
 
     /// Writes a file that does not come from a page, such as a picture.
-    pub(crate) fn put(&mut self, name: &str, content: &[u8]) -> Result<(), ReportError> {
-        Ok(self.folder.put(name, content)?)
+    pub(crate) fn put_file(&mut self, name: &str, content: &[u8]) -> Result<(), ReportError> {
+        Ok(self.folder.put_file(name, content)?)
     }
 
     /// The completed folder.
@@ -60,5 +60,5 @@ impl Writer {
 }
 
 fn plot_file(drawing: &Drawing) -> String {
-    format!("plots/{}.svg", slug(drawing.title()))
+    format!("plots/{}.svg", file_slug(drawing.title()))
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::script::script_data;
 use maud::{Markup, PreEscaped, html};
-use planlab_results::table::{Table, Value};
+use planlab_results::table::{CellValue, Table};
 use rustc_hash::FxHashMap;
 use serde_json::{Value as Json, json};
 
@@ -31,12 +31,12 @@ pub(crate) struct Grid {
 
 impl Grid {
     /// The distinct texts of a column, in natural order; empty for other columns.
-    fn words(&self, column: usize) -> Vec<String> {
+    fn column_words(&self, column: usize) -> Vec<String> {
         if self.kinds[column] != "word" {
             return Vec::new();
         }
         let texts = self.table.rows.iter().filter_map(|row| match &row[column] {
-            Value::Text(text) => Some(text.clone()),
+            CellValue::Text(text) => Some(text.clone()),
             _ => None,
         });
         let mut words: Vec<String> = texts.collect::<BTreeSet<_>>().into_iter().collect();
@@ -44,7 +44,7 @@ impl Grid {
         words
     }
 
-    fn data<'w>(&self, words: &'w [Vec<String>]) -> Json {
+    fn grid_data<'w>(&self, words: &'w [Vec<String>]) -> Json {
         let title = |&at: &usize| {
             let column = &self.table.columns[at];
             json!({ "key": column.key, "title": column.title, "kind": self.kinds[at] })
@@ -63,16 +63,16 @@ impl Grid {
             .table
             .rows
             .iter()
-            .map(|row| self.order.iter().map(|&at| encoded(&row[at], &numbers[at])).collect())
+            .map(|row| self.order.iter().map(|&at| encode_value(&row[at], &numbers[at])).collect())
             .collect();
         json!({ "columns": titles, "words": named, "rows": rows, "pages": self.pages })
     }
 }
 
-pub(crate) fn html(grid: &Grid, root: &str) -> Markup {
+pub(crate) fn grid_html(grid: &Grid, root: &str) -> Markup {
     debug_assert!(root.is_empty(), "the browser finds the pages beside this one");
-    let words: Vec<Vec<String>> = (0..grid.kinds.len()).map(|column| grid.words(column)).collect();
-    let data = grid.data(&words);
+    let words: Vec<Vec<String>> = (0..grid.kinds.len()).map(|column| grid.column_words(column)).collect();
+    let data = grid.grid_data(&words);
     let options = |key: &str| {
         let column = grid.table.columns.iter().position(|column| column.key == key);
         column.map_or(&[][..], |column| &words[column])
@@ -82,7 +82,7 @@ pub(crate) fn html(grid: &Grid, root: &str) -> Markup {
         noscript { p.alert { "This table needs JavaScript; the CSV file holds the same rows." } }
         div.filters {
             input type="search" placeholder="words, -words" aria-label="words" data-filter="q";
-            @for (key, all) in &grid.choosers { (chooser(key, all, options(key))) }
+            @for (key, all) in &grid.choosers { (chooser_html(key, all, options(key))) }
             button #reset type="button" { "reset" }
             span #shown aria-live="polite" {}
         }
@@ -97,7 +97,7 @@ pub(crate) fn html(grid: &Grid, root: &str) -> Markup {
     }
 }
 
-fn chooser(key: &str, all: &str, options: &[String]) -> Markup {
+fn chooser_html(key: &str, all: &str, options: &[String]) -> Markup {
     html! {
         select data-filter=(key) aria-label=(key) {
             option value="" { (all) }
@@ -106,17 +106,17 @@ fn chooser(key: &str, all: &str, options: &[String]) -> Markup {
     }
 }
 
-fn encoded(value: &Value, words: &FxHashMap<&str, usize>) -> Json {
+fn encode_value(value: &CellValue, words: &FxHashMap<&str, usize>) -> Json {
     match value {
-        Value::Missing => Json::Null,
-        Value::Text(text) | Value::Link(text, _) => {
+        CellValue::Missing => Json::Null,
+        CellValue::Text(text) | CellValue::Link(text, _) => {
             words.get(text.as_str()).map_or_else(|| json!(text), |number| json!(number))
         }
-        Value::Count(number) | Value::Bytes(number) => json!(number),
-        Value::Nanoseconds(number)
-        | Value::Share(number)
-        | Value::Heat(number, _)
-        | Value::Number(number) => {
+        CellValue::Count(number) | CellValue::Bytes(number) => json!(number),
+        CellValue::Nanoseconds(number)
+        | CellValue::Share(number)
+        | CellValue::Heat(number, _)
+        | CellValue::Number(number) => {
             json!(number)
         }
     }

@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use maud::{Markup, PreEscaped, html};
 use planlab_results::schedule::{MemoryStep, Timeline, TimelineSpan};
 
-use crate::figures::palette::{self, hex};
-use crate::format::{bytes, nanoseconds, real};
+use crate::figures::palette::{self, hex_text};
+use crate::format::{as_real, format_bytes, format_nanoseconds};
 
 pub(super) const SCRIPT: &str = include_str!("../../assets/timeline.js");
 
@@ -36,24 +36,24 @@ const INNER: u32 = LANES + BETWEEN + MEMORY;
 const TOP: u32 = 10;
 const AXIS: u32 = 34;
 
-pub(crate) fn html(part: &TimelinePart) -> Markup {
+pub(crate) fn timeline_html(part: &TimelinePart) -> Markup {
     let timeline = &part.timeline;
     let (width, height) = (LEFT + WIDE + 32, TOP + INNER + AXIS);
-    let scale = Scale::of(timeline);
+    let scale = Scale::from_timeline(timeline);
     html! {
         h3 { (part.title) }
         figure.timeline data-ns=(timeline.iteration_ns.max(1)) {
-            (legend(timeline))
+            (task_legend(timeline))
             div.scroll {
                 svg viewBox={ "0 0 " (width) " " (height) } width=(width) height=(height) role="img" tabindex="0"
                     aria-label=(part.title) font-size="12" {
-                    (labels(timeline, &scale))
+                    (label_markup(timeline, &scale))
                     svg.view x=(LEFT) y=(TOP) width=(WIDE) height=(INNER) viewBox={ "0 0 1000000 " (INNER) }
                         preserveAspectRatio="none" {
-                        (lanes(timeline, &scale))
-                        (memory(timeline, &scale))
+                        (lane_markup(timeline, &scale))
+                        (memory_markup(timeline, &scale))
                     }
-                    g.ticks data-left=(LEFT) data-width=(WIDE) data-top=(TOP) data-bottom=(TOP + INNER) { (ticks(timeline)) }
+                    g.ticks data-left=(LEFT) data-width=(WIDE) data-top=(TOP) data-bottom=(TOP + INNER) { (tick_markup(timeline)) }
                 }
             }
             figcaption { (part.caption) }
@@ -68,14 +68,14 @@ struct Scale {
 }
 
 impl Scale {
-    fn of(timeline: &Timeline) -> Self {
+    fn from_timeline(timeline: &Timeline) -> Self {
         let peak = timeline.memory.iter().map(|step| step.bytes).max().unwrap_or(0);
-        let most = real(peak.max(timeline.capacity).max(1)) * 1.06;
-        Self { iteration: real(timeline.iteration_ns.max(1)), most }
+        let most = as_real(peak.max(timeline.capacity).max(1)) * 1.06;
+        Self { iteration: as_real(timeline.iteration_ns.max(1)), most }
     }
 
     fn x(&self, ns: u64) -> f64 {
-        (real(ns) / self.iteration * WHOLE).min(WHOLE)
+        (as_real(ns) / self.iteration * WHOLE).min(WHOLE)
     }
 
     fn y(&self, bytes: f64) -> f64 {
@@ -84,15 +84,15 @@ impl Scale {
 }
 
 /// The tasks in this timeline.
-fn legend(timeline: &Timeline) -> Markup {
+fn task_legend(timeline: &Timeline) -> Markup {
     let tasks = TASKS.iter().filter(|task| timeline.spans.iter().any(|span| span.task == **task));
     html! {
-        p.keys { @for task in tasks { span { i style={ "background:" (color(task)) } {} " " (task) } } }
+        p.keys { @for task in tasks { span { i style={ "background:" (task_color(task)) } {} " " (task) } } }
     }
 }
 
-fn color(task: &str) -> String {
-    hex(match task {
+fn task_color(task: &str) -> String {
+    hex_text(match task {
         "forward" => palette::BLUE,
         "recompute" => palette::PURPLE,
         "backward" => palette::ORANGE,
@@ -102,56 +102,57 @@ fn color(task: &str) -> String {
     })
 }
 
-fn lanes(timeline: &Timeline, scale: &Scale) -> Markup {
+fn lane_markup(timeline: &Timeline, scale: &Scale) -> Markup {
     html! {
         @for ((engine, _), lane) in ENGINES.iter().zip(0_u32..) {
             @let spans = timeline.spans.iter().filter(|span| span.engine == *engine);
-            @for (span, number) in spans.zip(0_u32..) { (event(span, lane, number % 2 == 1, scale)) }
+            @for (span, number) in spans.zip(0_u32..) { (event_markup(span, lane, number % 2 == 1, scale)) }
         }
     }
 }
 
 /// Neighbours alternate between two shades to stay distinguishable.
-fn event(span: &TimelineSpan, lane: u32, is_odd: bool, scale: &Scale) -> Markup {
+fn event_markup(span: &TimelineSpan, lane: u32, is_odd: bool, scale: &Scale) -> Markup {
     let (from, to) = (scale.x(span.start_ns), scale.x(span.end_ns));
     let tip = format!(
         "{} {}: {}, {}, from {} to {}",
         span.task,
         span.name,
-        bytes(span.bytes),
-        nanoseconds(real(span.end_ns.saturating_sub(span.start_ns))),
-        nanoseconds(real(span.start_ns)),
-        nanoseconds(real(span.end_ns)),
+        format_bytes(span.bytes),
+        format_nanoseconds(as_real(span.end_ns.saturating_sub(span.start_ns))),
+        format_nanoseconds(as_real(span.start_ns)),
+        format_nanoseconds(as_real(span.end_ns)),
     );
     html! {
-        rect x=(number(from)) y=(lane * LANE + 4) width=(number((to - from).max(1.0))) height=(LANE - 8)
-            fill=(color(&span.task)) opacity=[is_odd.then_some("0.72")] { title { (tip) } }
+        rect x=(decimal_text(from)) y=(lane * LANE + 4) width=(decimal_text((to - from).max(1.0))) height=(LANE - 8)
+            fill=(task_color(&span.task)) opacity=[is_odd.then_some("0.72")] { title { (tip) } }
     }
 }
 
 /// Bytes in use as a stepped area, with the capacity as a line.
-fn memory(timeline: &Timeline, scale: &Scale) -> Markup {
-    let floor = number(scale.y(0.0));
+fn memory_markup(timeline: &Timeline, scale: &Scale) -> Markup {
+    let floor = decimal_text(scale.y(0.0));
     let mut outline = format!("M0 {floor}");
     for MemoryStep { at_ns, bytes } in &timeline.memory {
-        let _ = write!(outline, "H{}V{}", number(scale.x(*at_ns)), number(scale.y(real(*bytes))));
+        let _ =
+            write!(outline, "H{}V{}", decimal_text(scale.x(*at_ns)), decimal_text(scale.y(as_real(*bytes))));
     }
     let _ = write!(outline, "H{WHOLE}V{floor}Z");
-    let capacity = number(scale.y(real(timeline.capacity)));
+    let capacity = decimal_text(scale.y(as_real(timeline.capacity)));
     html! {
-        path d=(outline) fill=(hex(palette::BLUE)) fill-opacity="0.25" stroke=(hex(palette::BLUE)) vector-effect="non-scaling-stroke" {}
+        path d=(outline) fill=(hex_text(palette::BLUE)) fill-opacity="0.25" stroke=(hex_text(palette::BLUE)) vector-effect="non-scaling-stroke" {}
         path d={ "M0 " (capacity) "H1000000" } class="capacity" fill="none" stroke-width="1.5" stroke-dasharray="6 4" vector-effect="non-scaling-stroke" {}
     }
 }
 
 /// The labels to the left of the lanes, and the memory scale.
-fn labels(timeline: &Timeline, scale: &Scale) -> Markup {
+fn label_markup(timeline: &Timeline, scale: &Scale) -> Markup {
     let edge = LEFT - 8;
     let place = |at: f64| format!("{:.1}", f64::from(TOP) + at);
     let peak = timeline.memory.iter().map(|step| step.bytes).max().unwrap_or(0);
     let gigabytes = |bytes: f64| format!("{:.0} GB", bytes / 1e9);
     let step = tick_step(scale.most / 1e9, 5.0) * 1e9;
-    let above = real(timeline.capacity);
+    let above = as_real(timeline.capacity);
     html! {
         @for ((_, name), lane) in ENGINES.iter().zip(0_u32..) {
             text.ink-text-fill x=(edge) y=(place(f64::from(lane * LANE + LANE / 2) + 4.0)) text-anchor="end" { (name) }
@@ -168,15 +169,15 @@ fn labels(timeline: &Timeline, scale: &Scale) -> Markup {
 }
 
 /// The time axis of the whole iteration; the script draws those of parts.
-fn ticks(timeline: &Timeline) -> Markup {
-    let whole = real(timeline.iteration_ns.max(1));
+fn tick_markup(timeline: &Timeline) -> Markup {
+    let whole = as_real(timeline.iteration_ns.max(1));
     let step = tick_step(whole, 8.0);
     let bottom = TOP + INNER;
     html! {
         @for at in (0..20_u32).map(|n| f64::from(n) * step).take_while(|at| *at <= whole) {
-            @let x = number(f64::from(LEFT) + f64::from(WIDE) * at / whole);
+            @let x = decimal_text(f64::from(LEFT) + f64::from(WIDE) * at / whole);
             path.ink-muted-stroke d={ "M" (x) " " (bottom) "v5" } fill="none" {}
-            text.ink-text-fill x=(x) y=(bottom + 20) text-anchor="middle" { (tick(at, step, whole)) }
+            text.ink-text-fill x=(x) y=(bottom + 20) text-anchor="middle" { (tick_text(at, step, whole)) }
         }
     }
 }
@@ -190,7 +191,7 @@ fn tick_step(whole: f64, most: f64) -> f64 {
 }
 
 /// A tick of an axis with this step, with the same unit for all ticks; the script does the same.
-fn tick(ns: f64, step: f64, whole: f64) -> String {
+fn tick_text(ns: f64, step: f64, whole: f64) -> String {
     if ns < step / 2.0 {
         return "0".to_owned();
     }
@@ -204,13 +205,13 @@ fn tick(ns: f64, step: f64, whole: f64) -> String {
 }
 
 /// The number with one decimal, or without decimals if that digit is 0.
-fn number(value: f64) -> String {
+fn decimal_text(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
 }
 
 /// The script, once per page.
-pub(crate) fn script() -> Markup {
+pub(crate) fn script_markup() -> Markup {
     html! { script { (PreEscaped(SCRIPT)) } }
 }
 
@@ -236,7 +237,7 @@ mod tests {
         let memory = vec![MemoryStep { at_ns: 0, bytes: 100 }, MemoryStep { at_ns: 1_000_000, bytes: 400 }];
         let timeline = Timeline { spans, memory, capacity: 300, iteration_ns: 2_000_000 };
         let part = TimelinePart { title: "a & b".to_owned(), timeline, caption: String::new() };
-        let html = html(&part).into_string();
+        let html = timeline_html(&part).into_string();
         assert!(html.contains(r#"<rect x="250000" y="4" width="750000" height="26""#), "{html}");
         assert!(html.contains(r#"<rect x="250000" y="38" width="250000""#), "{html}");
         assert!(
@@ -254,8 +255,12 @@ mod tests {
     fn steps_of_an_axis_are_round() {
         let steps = [tick_step(2.0e9, 8.0), tick_step(1.5, 5.0), tick_step(16.0, 5.0), tick_step(8.0, 8.0)];
         assert_eq!(steps, [5.0e8, 0.5, 5.0, 1.0]);
-        let ticks =
-            [tick(1.5e9, 5e8, 2e9), tick(2e7, 2e7, 1.6e8), tick(400.0, 200.0, 1500.0), tick(0.0, 1.0, 8.0)];
+        let ticks = [
+            tick_text(1.5e9, 5e8, 2e9),
+            tick_text(2e7, 2e7, 1.6e8),
+            tick_text(400.0, 200.0, 1500.0),
+            tick_text(0.0, 1.0, 8.0),
+        ];
         assert_eq!(ticks, ["1.5 s", "20 ms", "0.4 \u{b5}s", "0"]);
     }
 }

@@ -135,7 +135,7 @@ fn store(rows: &[ReplayRow]) -> tempfile::TempDir {
 fn report(rows: &[ReplayRow]) -> Files {
     let dir = store(rows);
     let report = Report::from_store(dir.path().join("store"), options()).expect("reads");
-    assert_eq!(report.findings(), []);
+    assert_eq!(report.audit_findings(), []);
     Files::of_report(dir.path(), options())
 }
 

@@ -18,7 +18,7 @@ fn a_report_made_again_is_the_same_and_replaces_the_old_one() {
     let manifest = files.text("report.json").replacen("\"files\": [", "\"files\": [\"stale.html\",", 1);
     fs::write(out.join("report.json"), manifest).expect("writes");
     let report = Report::from_store(dir.path().join("store"), options()).expect("reads");
-    report.write(&out).expect("writes");
+    report.write_to(&out).expect("writes");
     files.assert_same(&Files::read(&out));
     let left: Vec<_> = fs::read_dir(dir.path()).expect("reads").collect();
     assert_eq!(left.len(), 2, "no temporary folder is left: {left:?}");
@@ -31,7 +31,7 @@ fn a_folder_with_something_else_in_it_is_left_alone() {
     fs::create_dir(&home).expect("makes a folder");
     fs::write(home.join("thesis.tex"), "precious").expect("writes");
     let report = Report::from_store(dir.path().join("store"), options()).expect("reads");
-    let error = report.write(&home).expect_err("refused");
+    let error = report.write_to(&home).expect_err("refused");
     assert!(matches!(error, ReportError::Folder(FolderError::Foreign { .. })), "{error}");
     assert!(error.to_string().contains("thesis.tex"), "{error}");
     assert_eq!(fs::read_to_string(home.join("thesis.tex")).expect("is there"), "precious");
@@ -43,7 +43,7 @@ fn notes_beside_a_report_stay() {
     let out = dir.path().join("out");
     fs::write(out.join("tables/notes.txt"), "precious").expect("writes");
     let report = Report::from_store(dir.path().join("store"), options()).expect("reads");
-    let error = report.write(&out).expect_err("refused");
+    let error = report.write_to(&out).expect_err("refused");
     assert!(error.to_string().contains("tables/notes.txt"), "{error}");
     assert_eq!(Files::read(&out).len(), files.len() + 1);
 }
@@ -56,7 +56,7 @@ fn the_records_are_not_replaced_by_their_report() {
     for (store, out) in [("out/store", "out"), ("out/store", "out/store"), ("out/store", "out/store/pages")] {
         let (store, out) = (dir.path().join(store), dir.path().join(out));
         let report = Report::from_store(&store, options()).expect("reads");
-        let error = report.write(&out).expect_err("refused");
+        let error = report.write_to(&out).expect_err("refused");
         assert!(matches!(error, ReportError::Folder(FolderError::Nested { .. })), "{error}");
     }
 }
@@ -68,7 +68,7 @@ fn a_report_of_an_earlier_version_is_refused_with_a_way_out() {
     for marker in [r#"{"kind":"planlab report","command":"x","records":1,"schema":1}"#, ""] {
         fs::write(out.join("report.json"), marker).expect("writes");
         let report = Report::from_store(dir.path().join("store"), options()).expect("reads");
-        let error = report.write(&out).expect_err("refused").to_string();
+        let error = report.write_to(&out).expect_err("refused").to_string();
         error.has(["remove", "name another folder"]);
     }
 }
@@ -78,7 +78,7 @@ fn a_report_of_nothing_is_a_report() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     drop(Store::open(dir.path().join("store")).expect("opens"));
     let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
-    let written = report.write(dir.path().join("out")).expect("writes");
+    let written = report.write_to(dir.path().join("out")).expect("writes");
     assert_eq!(written.pages, 7);
 }
 
@@ -104,8 +104,8 @@ fn a_damaged_store_has_a_report_that_says_so() {
     fs::remove_file(&plans[0]).expect("removes");
     fs::write(&plans[1], "damaged").expect("writes");
     let report = Report::from_store(&root, options()).expect("reads");
-    assert_eq!(report.findings().len(), 2, "{:?}", report.findings());
-    report.write(dir.path().join("out")).expect("writes");
+    assert_eq!(report.audit_findings().len(), 2, "{:?}", report.audit_findings());
+    report.write_to(dir.path().join("out")).expect("writes");
     let files = Files::read(&dir.path().join("out"));
     let run = files.text("run.html");
     run.has(["The store is damaged: 2 of the instances and plans"]);

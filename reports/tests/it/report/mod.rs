@@ -28,7 +28,7 @@ fn instance() -> (Instance, Labels) {
         .in_place([InPlace { input: id(0), output: id(1) }])
         .build()
         .expect("valid");
-    let mut labels = Labels::numbered(3);
+    let mut labels = Labels::from_numbers(3);
     labels.buffers[0] = Label { category: Some("<b>grad&".to_owned()), ..labels.buffers[0].clone() };
     (instance, labels)
 }
@@ -132,7 +132,7 @@ fn written() -> (tempfile::TempDir, Files) {
     store(&dir.path().join("store"));
     let out = dir.path().join("out");
     let report = Report::from_store(dir.path().join("store"), options()).expect("reads");
-    let written = report.write(&out).expect("writes");
+    let written = report.write_to(&out).expect("writes");
     let files = Files::read(&out);
     assert_eq!(written.files, files.len());
     assert_eq!(written.pages, files.keys().filter(|name| name.ends_with(".html")).count());

@@ -68,7 +68,7 @@ fn a_page_of_one_plan_is_a_single_file() {
     let plan = instance.verify(Plan::from_offsets([0, 64, 0].map(Offset::new))).expect("valid");
     let page = |plans: &[&str]| {
         let page = ShowPage::new(&instance, &labels, "a <title>", "planlab show x -o 'y z.html'");
-        plans.iter().fold(page, |page, name| page.with_plan(name, &plan)).html().expect("draws")
+        plans.iter().fold(page, |page, name| page.with_plan(name, &plan)).to_html().expect("draws")
     };
     for plans in [&[][..], &["<ours>"], &["<ours>", "theirs"]] {
         let page = page(plans);

@@ -151,8 +151,8 @@ fn a_bound_that_a_plan_refutes_does_not_count_and_is_reported() {
         store.append(&row).expect("appends");
     }
     let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
-    assert_eq!(report.findings().iter().filter(|finding| finding.is_refutation()).count(), 1);
-    report.write(dir.path().join("out")).expect("writes");
+    assert_eq!(report.audit_findings().iter().filter(|finding| finding.is_refutation()).count(), 1);
+    report.write_to(dir.path().join("out")).expect("writes");
     let files = Files::read(&dir.path().join("out"));
     let gaps = files.text("tables/gaps.csv");
     assert_eq!(gaps.lines().nth(1), Some("a/b/c,0.047619048,0.142857143,0.238095238"), "all against 105");

@@ -27,7 +27,7 @@ macro_rules! pool {
             }
 
             fn free(&mut self, address: planlab_dsa::Address) -> Result<(), planlab_dsa::NotLive> {
-                self.$($part).+.free(address)
+                self.$($part).+.free_block(address)
             }
 
             fn release_cached(&mut self) {
@@ -57,19 +57,19 @@ impl Device {
     }
 
     /// The base of a new segment.
-    pub(crate) fn acquire(&mut self, size: u64) -> Result<u64, Refused> {
+    pub(crate) fn acquire_segment(&mut self, size: u64) -> Result<u64, Refused> {
         let base = self.backing.acquire(Bytes::new(size))?;
-        self.took(size);
+        self.count_taken(size);
         Ok(base.get())
     }
 
-    pub(crate) fn release(&mut self, base: u64, size: u64) {
+    pub(crate) fn release_segment(&mut self, base: u64, size: u64) {
         self.backing.release(Address::new(base));
-        self.gave(size);
+        self.count_given(size);
     }
 
     /// The first address of a range of `size` bytes without memory.
-    pub(crate) fn reserve(&mut self, size: u64) -> Result<u64, Refused> {
+    pub(crate) fn reserve_range(&mut self, size: u64) -> Result<u64, Refused> {
         Ok(self.backing.reserve(Bytes::new(size))?.get())
     }
 
@@ -78,37 +78,37 @@ impl Device {
         Ok(self.backing.reserve_pages(Bytes::new(size), Bytes::new(page))?.get())
     }
 
-    pub(crate) fn map(&mut self, at: u64, size: u64) -> Result<(), Refused> {
+    pub(crate) fn map_memory(&mut self, at: u64, size: u64) -> Result<(), Refused> {
         self.backing.map(Address::new(at), Bytes::new(size))?;
-        self.took(size);
+        self.count_taken(size);
         Ok(())
     }
 
-    pub(crate) fn unmap(&mut self, at: u64, size: u64) {
+    pub(crate) fn unmap_memory(&mut self, at: u64, size: u64) {
         let gone = self.backing.unmap(Address::new(at), Bytes::new(size));
-        self.gave(gone.get());
+        self.count_given(gone.get());
     }
 
-    pub(crate) fn page(&self) -> u64 {
-        self.backing.page().get()
+    pub(crate) fn page_size(&self) -> u64 {
+        self.backing.page_size().get()
     }
 
-    pub(crate) fn memory(&self) -> Option<DeviceMemory> {
-        self.backing.memory()
+    pub(crate) fn device_memory(&self) -> Option<DeviceMemory> {
+        self.backing.device_memory()
     }
 
-    fn took(&mut self, size: u64) {
+    fn count_taken(&mut self, size: u64) {
         self.reserved += size;
         self.peak = self.peak.max(self.reserved);
         self.allocations += 1;
     }
 
-    fn gave(&mut self, size: u64) {
+    fn count_given(&mut self, size: u64) {
         self.reserved -= size;
         self.releases += 1;
     }
 
-    pub(crate) fn reserved(&self) -> u64 {
+    pub(crate) fn reserved_bytes(&self) -> u64 {
         self.reserved
     }
 
@@ -116,7 +116,7 @@ impl Device {
         AllocError::OutOfMemory { size, reserved: Bytes::new(self.reserved) }
     }
 
-    pub(crate) fn usage(&self, used: u64, search_steps: u64) -> Usage {
+    pub(crate) fn usage_with(&self, used: u64, search_steps: u64) -> Usage {
         Usage {
             reserved: Bytes::new(self.reserved),
             reserved_peak: Bytes::new(self.peak),

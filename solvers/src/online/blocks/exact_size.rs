@@ -26,7 +26,7 @@ macro_rules! exact_size_pool {
                 size: u64,
                 _: planlab_dsa::Stream,
             ) -> Result<planlab_dsa::Address, planlab_dsa::Refused> {
-                self.0.serve($class(size).ok_or(planlab_dsa::Refused)?, $prepare)
+                self.0.serve_class($class(size).ok_or(planlab_dsa::Refused)?, $prepare)
             }
         }
 
@@ -57,7 +57,7 @@ impl ExactSize {
     }
 
     /// A block of a class (in bytes). Calls `prepare` before it asks the device for memory.
-    pub(crate) fn serve(
+    pub(crate) fn serve_class(
         &mut self,
         class: u64,
         prepare: impl FnOnce(&mut Self, u64),
@@ -68,7 +68,7 @@ impl ExactSize {
             Some(base) => base,
             None => {
                 prepare(self, class);
-                self.ask(class)?
+                self.ask_device(class)?
             }
         };
         self.live.insert(base, class);
@@ -77,14 +77,14 @@ impl ExactSize {
     }
 
     /// A block from the device; if the device has no memory, gives all cached blocks back and asks again.
-    fn ask(&mut self, class: u64) -> Result<u64, Refused> {
-        self.device.acquire(class).or_else(|Refused| {
+    fn ask_device(&mut self, class: u64) -> Result<u64, Refused> {
+        self.device.acquire_segment(class).or_else(|Refused| {
             self.release_cached();
-            self.device.acquire(class)
+            self.device.acquire_segment(class)
         })
     }
 
-    pub(crate) fn free(&mut self, address: Address) -> Result<(), NotLive> {
+    pub(crate) fn free_block(&mut self, address: Address) -> Result<(), NotLive> {
         if address == Address::NULL {
             return Ok(());
         }
@@ -96,11 +96,11 @@ impl ExactSize {
 
     pub(crate) fn release_cached(&mut self) {
         for (class, blocks) in std::mem::take(&mut self.free) {
-            blocks.into_iter().for_each(|base| self.device.release(base, class));
+            blocks.into_iter().for_each(|base| self.device.release_segment(base, class));
         }
     }
 
     pub(crate) fn usage(&self) -> Usage {
-        self.device.usage(self.used, self.search_steps)
+        self.device.usage_with(self.used, self.search_steps)
     }
 }

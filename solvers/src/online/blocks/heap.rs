@@ -64,8 +64,8 @@ impl Block {
 
 /// An index of the free blocks.
 pub(crate) trait Index {
-    fn insert(&mut self, id: BlockId, block: &Block);
-    fn remove(&mut self, id: BlockId, block: &Block);
+    fn insert_block(&mut self, id: BlockId, block: &Block);
+    fn remove_block(&mut self, id: BlockId, block: &Block);
 }
 
 pub(crate) struct Heap<I> {
@@ -102,29 +102,29 @@ impl<I: Index> Heap<I> {
     }
 
     pub(crate) fn usage(&self) -> Usage {
-        self.device.usage(self.used, self.search_steps)
+        self.device.usage_with(self.used, self.search_steps)
     }
 
     /// A new segment as one free block that is not yet in the index.
-    pub(crate) fn acquire(&mut self, size: u64, pool: u64) -> Result<BlockId, Refused> {
-        let base = self.device.acquire(size)?;
-        Ok(self.adopt(base, size, pool, State::Free))
+    pub(crate) fn acquire_segment(&mut self, size: u64, pool: u64) -> Result<BlockId, Refused> {
+        let base = self.device.acquire_segment(size)?;
+        Ok(self.adopt_range(base, size, pool, State::Free))
     }
 
     /// The same; if the device has no memory, gives whole free segments back and asks again.
-    pub(crate) fn grow(&mut self, size: u64, pool: u64) -> Result<BlockId, Refused> {
-        self.acquire(size, pool).or_else(|Refused| {
+    pub(crate) fn acquire_or_trim(&mut self, size: u64, pool: u64) -> Result<BlockId, Refused> {
+        self.acquire_segment(size, pool).or_else(|Refused| {
             self.release_whole();
-            self.acquire(size, pool)
+            self.acquire_segment(size, pool)
         })
     }
 
     /// A range of addresses as one block that is not yet in the index.
-    pub(crate) fn adopt(&mut self, base: u64, size: u64, pool: u64, state: State) -> BlockId {
-        self.add(Block { base, size, pool, state, prev: None, next: None })
+    pub(crate) fn adopt_range(&mut self, base: u64, size: u64, pool: u64, state: State) -> BlockId {
+        self.add_block(Block { base, size, pool, state, prev: None, next: None })
     }
 
-    fn add(&mut self, block: Block) -> BlockId {
+    fn add_block(&mut self, block: Block) -> BlockId {
         match self.spare.pop() {
             Some(id) => {
                 *self.block_mut(id) = block;
@@ -138,13 +138,13 @@ impl<I: Index> Heap<I> {
     }
 
     /// Adds a free block to the index.
-    pub(crate) fn offer(&mut self, id: BlockId) {
-        self.index.insert(id, &self.blocks[id.index()]);
+    pub(crate) fn add_to_index(&mut self, id: BlockId) {
+        self.index.insert_block(id, &self.blocks[id.index()]);
     }
 
     /// Takes a free block out of the index.
-    pub(crate) fn withdraw(&mut self, id: BlockId) {
-        self.index.remove(id, &self.blocks[id.index()]);
+    pub(crate) fn take_from_index(&mut self, id: BlockId) {
+        self.index.remove_block(id, &self.blocks[id.index()]);
     }
 
     /// Hands out a free block that is not in the index.
@@ -160,17 +160,17 @@ impl<I: Index> Heap<I> {
     /// The same, for its first `size` bytes only: the rest, if any, becomes free.
     pub(crate) fn hand_out_part(&mut self, id: BlockId, size: u64) -> Address {
         if self.block(id).size > size {
-            let rest = self.split(id, size);
-            self.offer(rest);
+            let rest = self.split_block(id, size);
+            self.add_to_index(rest);
         }
         self.hand_out(id)
     }
 
     /// Cuts a block after `size` bytes and returns the upper part, in the same state; does not update the index.
-    pub(crate) fn split(&mut self, id: BlockId, size: u64) -> BlockId {
+    pub(crate) fn split_block(&mut self, id: BlockId, size: u64) -> BlockId {
         let whole = *self.block(id);
         let rest = Block { base: whole.base + size, size: whole.size - size, prev: Some(id), ..whole };
-        let rest = self.add(rest);
+        let rest = self.add_block(rest);
         if let Some(next) = whole.next {
             self.block_mut(next).prev = Some(rest);
         }
@@ -190,31 +190,31 @@ impl<I: Index> Heap<I> {
         if let Some(after) = gone.next {
             self.block_mut(after).prev = Some(id);
         }
-        self.forget(next);
+        self.recycle_number(next);
     }
 
     /// Frees the block at an address, and joins it with its free neighbours.
-    pub(crate) fn free(&mut self, address: Address) -> Result<(), NotLive> {
+    pub(crate) fn free_block(&mut self, address: Address) -> Result<(), NotLive> {
         if address == Address::NULL {
             return Ok(());
         }
         let id = self.live.remove(&address.get()).ok_or(NotLive { address })?;
         self.used -= self.block(id).size;
         self.block_mut(id).state = State::Free;
-        let id = self.join(id);
-        self.offer(id);
+        let id = self.join_neighbours(id);
+        self.add_to_index(id);
         Ok(())
     }
 
     /// Joins a free block that is not in the index with its free neighbours.
-    pub(crate) fn join(&mut self, id: BlockId) -> BlockId {
+    pub(crate) fn join_neighbours(&mut self, id: BlockId) -> BlockId {
         if let Some(next) = self.free_neighbour(self.block(id).next) {
-            self.withdraw(next);
+            self.take_from_index(next);
             self.absorb_next(id);
         }
         match self.free_neighbour(self.block(id).prev) {
             Some(prev) => {
-                self.withdraw(prev);
+                self.take_from_index(prev);
                 self.absorb_next(prev);
                 prev
             }
@@ -236,15 +236,15 @@ impl<I: Index> Heap<I> {
             let block = *self.block(id);
             // A removed block has size 0.
             if block.size > 0 && block.state == State::Free && block.is_whole() {
-                self.withdraw(id);
-                self.device.release(block.base, block.size);
-                self.forget(id);
+                self.take_from_index(id);
+                self.device.release_segment(block.base, block.size);
+                self.recycle_number(id);
             }
         }
     }
 
     /// Recycles the number of a removed block.
-    fn forget(&mut self, id: BlockId) {
+    fn recycle_number(&mut self, id: BlockId) {
         self.block_mut(id).size = 0;
         self.spare.push(id);
     }

@@ -17,7 +17,7 @@ struct Link {
 
 impl Lists {
     /// Puts a block at the head.
-    pub(crate) fn push(&mut self, head: &mut Option<BlockId>, id: BlockId) {
+    pub(crate) fn push_head(&mut self, head: &mut Option<BlockId>, id: BlockId) {
         if self.links.len() <= id.index() {
             self.links.resize(id.index() + 1, Link::default());
         }
@@ -29,7 +29,7 @@ impl Lists {
     }
 
     /// Removes a block from the list with this head.
-    pub(crate) fn take(&mut self, head: &mut Option<BlockId>, id: BlockId) {
+    pub(crate) fn unlink_block(&mut self, head: &mut Option<BlockId>, id: BlockId) {
         let Link { before, after } = self.links[id.index()];
         match before {
             Some(before) => self.links[before.index()].after = after,

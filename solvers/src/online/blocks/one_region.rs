@@ -25,11 +25,11 @@ impl<I: Index> OneRegion<I> {
     }
 
     /// Opens the range if it is not open yet.
-    pub(crate) fn open(&mut self) -> Result<(), Refused> {
+    pub(crate) fn open_range(&mut self) -> Result<(), Refused> {
         if self.first.is_none() {
-            let base = self.heap.device.reserve(LIMIT)?;
-            let id = self.heap.adopt(base, LIMIT, 0, State::Free);
-            self.heap.offer(id);
+            let base = self.heap.device.reserve_range(LIMIT)?;
+            let id = self.heap.adopt_range(base, LIMIT, 0, State::Free);
+            self.heap.add_to_index(id);
             self.first = Some((id, base));
             self.top = base;
         }
@@ -40,22 +40,22 @@ impl<I: Index> OneRegion<I> {
     /// no memory for it, nothing changes.
     pub(crate) fn hand_out(&mut self, id: BlockId, size: u64) -> Result<Address, Refused> {
         let block = *self.heap.block(id);
-        self.cover(block.base + size.min(block.size))?;
-        self.heap.withdraw(id);
+        self.cover_up_to(block.base + size.min(block.size))?;
+        self.heap.take_from_index(id);
         Ok(self.heap.hand_out_part(id, size))
     }
 
     /// Provides memory for everything below `end`.
-    fn cover(&mut self, end: u64) -> Result<(), Refused> {
+    fn cover_up_to(&mut self, end: u64) -> Result<(), Refused> {
         let Some((_, base)) = self.first.filter(|_| end > self.top) else { return Ok(()) };
         let top = self.page_above(base, end);
-        self.heap.device.map(self.top, top - self.top)?;
+        self.heap.device.map_memory(self.top, top - self.top)?;
         self.top = top;
         Ok(())
     }
 
     fn page_above(&self, base: u64, end: u64) -> u64 {
-        base + (end - base).next_multiple_of(self.heap.device.page())
+        base + (end - base).next_multiple_of(self.heap.device.page_size())
     }
 
     /// Removes the memory behind the last block in use.
@@ -69,7 +69,7 @@ impl<I: Index> OneRegion<I> {
         let end = if last.state == State::Free { last.base } else { last.end() };
         let top = self.page_above(base, end);
         if top < self.top {
-            self.heap.device.unmap(top, self.top - top);
+            self.heap.device.unmap_memory(top, self.top - top);
             self.top = top;
         }
     }

@@ -35,8 +35,8 @@ use crate::online::blocks::{ExactSize, UNIT, exact_size_pool};
 pub struct Cupy1Pool(ExactSize);
 
 /// The class of a request, in bytes; `None` above 2^64 - 1.
-fn class(size: u64) -> Option<u64> {
+fn size_class(size: u64) -> Option<u64> {
     size.checked_next_multiple_of(UNIT)
 }
 
-exact_size_pool!(Cupy1Pool, class, |_, _| {});
+exact_size_pool!(Cupy1Pool, size_class, |_, _| {});

@@ -64,21 +64,21 @@ struct Bins {
 }
 
 /// The bin of a size that is a multiple of the unit.
-fn bin(size: u64) -> usize {
+fn size_bin(size: u64) -> usize {
     usize::try_from(size / UNIT - 1).expect("no block is larger than the largest request")
 }
 
 impl Index for Bins {
-    fn insert(&mut self, id: BlockId, block: &Block) {
-        let bin = bin(block.size);
+    fn insert_block(&mut self, id: BlockId, block: &Block) {
+        let bin = size_bin(block.size);
         if self.heads.len() <= bin {
             self.heads.resize(bin + 1, None);
         }
-        self.lists.push(&mut self.heads[bin], id);
+        self.lists.push_head(&mut self.heads[bin], id);
     }
 
-    fn remove(&mut self, id: BlockId, block: &Block) {
-        self.lists.take(&mut self.heads[bin(block.size)], id);
+    fn remove_block(&mut self, id: BlockId, block: &Block) {
+        self.lists.unlink_block(&mut self.heads[size_bin(block.size)], id);
     }
 }
 
@@ -91,8 +91,8 @@ impl Cupy2Pool {
     }
 
     /// A free block of at least `size` bytes, from the lowest bin that has one.
-    fn search(&mut self, size: u64) -> Option<BlockId> {
-        let bins = self.heap.index.heads.get(bin(size)..).unwrap_or_default();
+    fn search_bins(&mut self, size: u64) -> Option<BlockId> {
+        let bins = self.heap.index.heads.get(size_bin(size)..).unwrap_or_default();
         let found = bins.iter().position(Option::is_some);
         self.heap.search_steps += found.map_or(bins.len(), |index| index + 1) as u64;
         bins[found?]
@@ -101,11 +101,11 @@ impl Cupy2Pool {
     fn serve(&mut self, size: u64, _: Stream) -> Result<Address, Refused> {
         let rounded =
             size.checked_next_multiple_of(UNIT).filter(|&rounded| rounded <= LARGEST).ok_or(Refused)?;
-        if let Some(id) = self.search(rounded) {
-            self.heap.withdraw(id);
+        if let Some(id) = self.search_bins(rounded) {
+            self.heap.take_from_index(id);
             return Ok(self.heap.hand_out_part(id, rounded));
         }
-        let id = self.heap.grow(rounded, 0)?;
+        let id = self.heap.acquire_or_trim(rounded, 0)?;
         Ok(self.heap.hand_out(id))
     }
 }

@@ -86,16 +86,16 @@ impl Arena {
 }
 
 impl Index for Arenas {
-    fn insert(&mut self, id: BlockId, block: &Block) {
+    fn insert_block(&mut self, id: BlockId, block: &Block) {
         let arena = self.streams.entry(block.pool).or_default();
         let place = arena.place(block.size);
-        self.lists.push(&mut arena.heads[place], id);
+        self.lists.push_head(&mut arena.heads[place], id);
     }
 
-    fn remove(&mut self, id: BlockId, block: &Block) {
+    fn remove_block(&mut self, id: BlockId, block: &Block) {
         let arena = self.streams.entry(block.pool).or_default();
         let place = arena.place(block.size);
-        self.lists.take(&mut arena.heads[place], id);
+        self.lists.unlink_block(&mut arena.heads[place], id);
     }
 }
 
@@ -106,7 +106,7 @@ impl Cupy4Pool {
         Self { heap: Heap::new(backing, Arenas::default()) }
     }
 
-    fn search(&mut self, size: u64, pool: u64) -> Option<BlockId> {
+    fn search_arenas(&mut self, size: u64, pool: u64) -> Option<BlockId> {
         let arena = self.heap.index.streams.entry(pool).or_default();
         let (found, steps) = arena.search(size);
         self.heap.search_steps += steps as u64;
@@ -116,11 +116,11 @@ impl Cupy4Pool {
     fn serve(&mut self, size: u64, stream: Stream) -> Result<Address, Refused> {
         let rounded = size.checked_next_multiple_of(UNIT).ok_or(Refused)?;
         let pool = u64::from(stream.get());
-        if let Some(id) = self.search(rounded, pool) {
-            self.heap.withdraw(id);
+        if let Some(id) = self.search_arenas(rounded, pool) {
+            self.heap.take_from_index(id);
             return Ok(self.heap.hand_out_part(id, rounded));
         }
-        let id = self.heap.grow(rounded, pool)?;
+        let id = self.heap.acquire_or_trim(rounded, pool)?;
         Ok(self.heap.hand_out(id))
     }
 

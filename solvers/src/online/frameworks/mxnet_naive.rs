@@ -38,21 +38,21 @@ const RESERVE_PART: u64 = 20;
 pub struct MxnetNaive(ExactSize);
 
 /// The class of a request, in bytes; `None` above 2^64 - 1.
-fn class(size: u64) -> Option<u64> {
+fn size_class(size: u64) -> Option<u64> {
     let pages = size.checked_next_multiple_of(PAGE)?;
     if pages > LARGE { pages.checked_next_multiple_of(LARGE) } else { Some(pages) }
 }
 
 /// Gives all cached blocks back if a block of `class` bytes would leave too little free on the device.
 pub(super) fn keep_reserve(pool: &mut ExactSize, class: u64) {
-    let Some(memory) = pool.device.memory() else { return };
+    let Some(memory) = pool.device.device_memory() else { return };
     let (free, kept) = (memory.free.get(), memory.total.get() / RESERVE_PART);
     if free <= kept || class > free - kept {
         pool.release_cached();
     }
 }
 
-exact_size_pool!(MxnetNaive, class, keep_reserve);
+exact_size_pool!(MxnetNaive, size_class, keep_reserve);
 
 #[cfg(test)]
 mod tests {
@@ -65,9 +65,9 @@ mod tests {
         for (size, expected) in
             [(1, PAGE), (PAGE, PAGE), (PAGE + 1, 2 * PAGE), (LARGE, LARGE), (LARGE + 1, 2 * LARGE)]
         {
-            assert_eq!(class(size), Some(expected), "{size}");
+            assert_eq!(size_class(size), Some(expected), "{size}");
         }
-        assert_eq!(class(u64::MAX), None);
+        assert_eq!(size_class(u64::MAX), None);
     }
 
     #[test]

@@ -36,7 +36,7 @@ const CUTOFF: u32 = 24;
 pub struct MxnetRounded(ExactSize);
 
 /// The class of a request, in bytes; `None` above 2^64 - 1.
-fn class(size: u64) -> Option<u64> {
+fn size_class(size: u64) -> Option<u64> {
     if size <= 1 << CUTOFF {
         Some(size.next_power_of_two().max(1 << LEAST))
     } else {
@@ -44,7 +44,7 @@ fn class(size: u64) -> Option<u64> {
     }
 }
 
-exact_size_pool!(MxnetRounded, class, keep_reserve);
+exact_size_pool!(MxnetRounded, size_class, keep_reserve);
 
 #[cfg(test)]
 mod tests {
@@ -60,7 +60,7 @@ mod tests {
             (cutoff + 1, 2 * cutoff),
             (5 * cutoff / 2, 3 * cutoff),
         ] {
-            assert_eq!(class(size), Some(expected), "{size}");
+            assert_eq!(size_class(size), Some(expected), "{size}");
         }
     }
 }

@@ -42,7 +42,7 @@ const OWN_SEGMENT: u64 = 10 << 20;
 /// Such segments are multiples of this.
 const OWN_UNIT: u64 = 2 << 20;
 
-const fn cuts(block: u64, request: u64) -> bool {
+const fn cuts_rest(block: u64, request: u64) -> bool {
     let rest = block - request;
     if request <= SMALL { rest >= UNIT } else { rest > SMALL }
 }
@@ -57,11 +57,11 @@ pub(super) fn pool_of(rounded: u64, stream: Stream) -> u64 {
 pub(super) struct BySize(pub(super) BTreeMap<(u64, u64, u64), BlockId>);
 
 impl Index for BySize {
-    fn insert(&mut self, id: BlockId, block: &Block) {
+    fn insert_block(&mut self, id: BlockId, block: &Block) {
         self.0.insert((block.pool, block.size, block.base), id);
     }
 
-    fn remove(&mut self, _: BlockId, block: &Block) {
+    fn remove_block(&mut self, _: BlockId, block: &Block) {
         self.0.remove(&(block.pool, block.size, block.base));
     }
 }
@@ -99,21 +99,21 @@ impl PytorchCaching {
         Self { heap: Heap::new(backing, BySize::default()) }
     }
 
-    fn search(&mut self, rounded: u64, pool: u64) -> Option<BlockId> {
+    fn search_pool(&mut self, rounded: u64, pool: u64) -> Option<BlockId> {
         self.heap.search_steps += 1;
         let (_, id) = self.heap.index.at_least(rounded, pool).next()?;
-        self.heap.withdraw(id);
+        self.heap.take_from_index(id);
         Some(id)
     }
 
     fn serve(&mut self, size: u64, stream: Stream) -> Result<Address, Refused> {
         let rounded = size.checked_next_multiple_of(UNIT).ok_or(Refused)?;
         let pool = pool_of(rounded, stream);
-        let id = match self.search(rounded, pool) {
+        let id = match self.search_pool(rounded, pool) {
             Some(id) => id,
-            None => self.heap.grow(segment_size(rounded).ok_or(Refused)?, pool)?,
+            None => self.heap.acquire_or_trim(segment_size(rounded).ok_or(Refused)?, pool)?,
         };
-        let is_cut = cuts(self.heap.block(id).size, rounded);
+        let is_cut = cuts_rest(self.heap.block(id).size, rounded);
         Ok(if is_cut { self.heap.hand_out_part(id, rounded) } else { self.heap.hand_out(id) })
     }
 }

@@ -56,7 +56,7 @@ pub struct PytorchExpandable {
 }
 
 /// The page size of a pool, in bytes.
-const fn page(pool: u64) -> u64 {
+const fn page_size(pool: u64) -> u64 {
     if pool.is_multiple_of(2) { SMALL_SEGMENT } else { LARGE_SEGMENT }
 }
 
@@ -72,7 +72,7 @@ impl PytorchExpandable {
     }
 
     /// The best free block, removed from the index.
-    fn search(&mut self, rounded: u64, pool: u64) -> Option<BlockId> {
+    fn search_pool(&mut self, rounded: u64, pool: u64) -> Option<BlockId> {
         let mut best: Option<(u64, BlockId)> = None;
         let mut steps = 1;
         for (size, id) in self.heap.index.at_least(rounded, pool) {
@@ -88,7 +88,7 @@ impl PytorchExpandable {
         }
         self.heap.search_steps += steps;
         let (_, id) = best?;
-        self.heap.withdraw(id);
+        self.heap.take_from_index(id);
         Some(id)
     }
 
@@ -99,28 +99,28 @@ impl PytorchExpandable {
     }
 
     /// The lowest block that becomes large enough when pages are mapped; a new range if there is no such block.
-    fn expand(&mut self, rounded: u64, pool: u64) -> Result<BlockId, Refused> {
-        let first = match self.expandable(rounded, pool) {
+    fn expand_segment(&mut self, rounded: u64, pool: u64) -> Result<BlockId, Refused> {
+        let first = match self.find_expandable(rounded, pool) {
             Some(first) => first,
             None => self.new_range(rounded, pool)?,
         };
-        self.fill(first, rounded)
+        self.fill_from(first, rounded)
     }
 
-    fn expandable(&mut self, rounded: u64, pool: u64) -> Option<BlockId> {
+    fn find_expandable(&mut self, rounded: u64, pool: u64) -> Option<BlockId> {
         let holes = self.unmapped.range((pool, 0)..=(pool, u64::MAX)).map(|(_, &id)| id);
         let starts = holes.map(|hole| {
             let before = self.heap.block(hole).prev;
             before.filter(|&before| self.heap.block(before).state == State::Free).unwrap_or(hole)
         });
         let mut steps = 0;
-        let found = starts.inspect(|_| steps += 1).find(|&start| self.reaches(start, rounded));
+        let found = starts.inspect(|_| steps += 1).find(|&start| self.reaches_size(start, rounded));
         self.heap.search_steps += steps;
         found
     }
 
     /// Whether the blocks from `start` up to the next one in use have `wanted` addresses in all.
-    fn reaches(&self, start: BlockId, wanted: u64) -> bool {
+    fn reaches_size(&self, start: BlockId, wanted: u64) -> bool {
         let (mut bytes, mut at) = (0, Some(start));
         while let Some(block) = at.map(|id| self.heap.block(id)).filter(|block| block.state != State::InUse) {
             bytes += block.size;
@@ -133,13 +133,13 @@ impl PytorchExpandable {
     }
 
     fn new_range(&mut self, rounded: u64, pool: u64) -> Result<BlockId, Refused> {
-        let usual = self.heap.device.memory().map_or(RANGE, |memory| {
+        let usual = self.heap.device.device_memory().map_or(RANGE, |memory| {
             let total = memory.total.get();
             total.saturating_add(total / 8)
         });
-        let size = usual.max(rounded).checked_next_multiple_of(page(pool)).ok_or(Refused)?;
-        let base = self.heap.device.reserve_pages(size, page(pool))?;
-        let id = self.heap.adopt(base, size, pool, State::Unmapped);
+        let size = usual.max(rounded).checked_next_multiple_of(page_size(pool)).ok_or(Refused)?;
+        let base = self.heap.device.reserve_pages(size, page_size(pool))?;
+        let id = self.heap.adopt_range(base, size, pool, State::Unmapped);
         self.unmapped.insert((pool, base), id);
         self.ranges.insert((pool, base));
         Ok(id)
@@ -147,36 +147,36 @@ impl PytorchExpandable {
 
     /// Maps pages from `start` on until it has `wanted` bytes, and returns it, removed from the index. If the device
     /// has no more memory, the pages mapped so far stay, free.
-    fn fill(&mut self, start: BlockId, wanted: u64) -> Result<BlockId, Refused> {
+    fn fill_from(&mut self, start: BlockId, wanted: u64) -> Result<BlockId, Refused> {
         let id = start;
         if self.heap.block(id).state == State::Unmapped {
-            self.map(id, wanted)?;
+            self.map_pages(id, wanted)?;
         } else {
-            self.heap.withdraw(id);
+            self.heap.take_from_index(id);
         }
         while self.heap.block(id).size < wanted {
             let next = self.heap.block(id).next.expect("the blocks behind it reach far enough");
             if self.heap.block(next).state == State::Free {
-                self.heap.withdraw(next);
-            } else if let Err(refused) = self.map(next, wanted - self.heap.block(id).size) {
-                let id = self.heap.join(id);
-                self.heap.offer(id);
+                self.heap.take_from_index(next);
+            } else if let Err(refused) = self.map_pages(next, wanted - self.heap.block(id).size) {
+                let id = self.heap.join_neighbours(id);
+                self.heap.add_to_index(id);
                 return Err(refused);
             }
             self.heap.absorb_next(id);
         }
-        Ok(self.heap.join(id))
+        Ok(self.heap.join_neighbours(id))
     }
 
     /// Maps the first pages of a block without memory: enough for `wanted` bytes, or all. The mapped part keeps the
     /// number of the block; it is not in the index.
-    fn map(&mut self, id: BlockId, wanted: u64) -> Result<(), Refused> {
+    fn map_pages(&mut self, id: BlockId, wanted: u64) -> Result<(), Refused> {
         let Block { base, size, pool, .. } = *self.heap.block(id);
-        let bytes = wanted.checked_next_multiple_of(page(pool)).ok_or(Refused)?.min(size);
-        self.heap.device.map(base, bytes)?;
+        let bytes = wanted.checked_next_multiple_of(page_size(pool)).ok_or(Refused)?.min(size);
+        self.heap.device.map_memory(base, bytes)?;
         self.unmapped.remove(&(pool, base));
         if bytes < size {
-            let rest = self.heap.split(id, bytes);
+            let rest = self.heap.split_block(id, bytes);
             self.unmapped.insert((pool, base + bytes), rest);
         }
         self.heap.set_state(id, State::Free);
@@ -184,27 +184,27 @@ impl PytorchExpandable {
     }
 
     /// Unmaps the whole pages of a free block.
-    fn unmap(&mut self, mut id: BlockId) {
+    fn unmap_pages(&mut self, mut id: BlockId) {
         let Block { base, pool, .. } = *self.heap.block(id);
         let range = self.ranges.range((pool, 0)..=(pool, base)).next_back();
         let range = range.map(|&(_, base)| base).expect("every block lies in a range");
-        let page = page(pool);
+        let page = page_size(pool);
         let first = range + (base - range).next_multiple_of(page);
         let last = range + (self.heap.block(id).end() - range) / page * page;
         if first >= last {
             return;
         }
-        self.heap.withdraw(id);
+        self.heap.take_from_index(id);
         if base < first {
-            let rest = self.heap.split(id, first - base);
-            self.heap.offer(id);
+            let rest = self.heap.split_block(id, first - base);
+            self.heap.add_to_index(id);
             id = rest;
         }
         if last < self.heap.block(id).end() {
-            let rest = self.heap.split(id, last - first);
-            self.heap.offer(rest);
+            let rest = self.heap.split_block(id, last - first);
+            self.heap.add_to_index(rest);
         }
-        self.heap.device.unmap(first, last - first);
+        self.heap.device.unmap_memory(first, last - first);
         self.heap.set_state(id, State::Unmapped);
         self.join_unmapped(id);
     }
@@ -228,11 +228,11 @@ impl PytorchExpandable {
     fn serve(&mut self, size: u64, stream: Stream) -> Result<Address, Refused> {
         let rounded = size.checked_next_multiple_of(UNIT).ok_or(Refused)?;
         let pool = pool_of(rounded, stream);
-        let id = match self.search(rounded, pool) {
+        let id = match self.search_pool(rounded, pool) {
             Some(id) => id,
-            None => self.expand(rounded, pool).or_else(|Refused| {
+            None => self.expand_segment(rounded, pool).or_else(|Refused| {
                 self.unmap_free();
-                self.expand(rounded, pool)
+                self.expand_segment(rounded, pool)
             })?,
         };
         Ok(self.heap.hand_out_part(id, rounded))
@@ -240,7 +240,7 @@ impl PytorchExpandable {
 
     fn unmap_free(&mut self) {
         let free: Vec<BlockId> = self.heap.index.0.values().copied().collect();
-        free.into_iter().for_each(|id| self.unmap(id));
+        free.into_iter().for_each(|id| self.unmap_pages(id));
     }
 }
 

@@ -42,13 +42,13 @@ const LARGE_REST: u64 = 128 << 20;
 /// Free blocks of each bin, by size and address.
 struct Bins([BTreeMap<(u64, u64), BlockId>; BINS]);
 
-fn bin(size: u64) -> usize {
+fn size_bin(size: u64) -> usize {
     let power = size.max(UNIT) / UNIT;
     (BINS - 1).min(power.ilog2() as usize)
 }
 
 /// The part of a block that a request gets: the requested size, or all of the block.
-fn share(block: u64, request: u64) -> u64 {
+fn share_of_block(block: u64, request: u64) -> u64 {
     if block / 2 >= request || block - request >= LARGE_REST { request } else { block }
 }
 
@@ -58,21 +58,21 @@ impl Bins {
     }
 
     /// The first sufficient block, and the number of blocks examined.
-    fn search(&self, size: u64) -> (Option<BlockId>, u64) {
+    fn search_bins(&self, size: u64) -> (Option<BlockId>, u64) {
         let mut steps = 0;
-        let mut blocks = self.0[bin(size)..].iter().flatten().inspect(|_| steps += 1);
+        let mut blocks = self.0[size_bin(size)..].iter().flatten().inspect(|_| steps += 1);
         let found = blocks.find(|&(&(block, _), _)| block >= size).map(|(_, &id)| id);
         (found, steps)
     }
 }
 
 impl Index for Bins {
-    fn insert(&mut self, id: BlockId, block: &Block) {
-        self.0[bin(block.size)].insert((block.size, block.base), id);
+    fn insert_block(&mut self, id: BlockId, block: &Block) {
+        self.0[size_bin(block.size)].insert((block.size, block.base), id);
     }
 
-    fn remove(&mut self, _: BlockId, block: &Block) {
-        self.0[bin(block.size)].remove(&(block.size, block.base));
+    fn remove_block(&mut self, _: BlockId, block: &Block) {
+        self.0[size_bin(block.size)].remove(&(block.size, block.base));
     }
 }
 
@@ -102,20 +102,20 @@ impl TensorflowBfc {
     /// An allocator without regions over a backing.
     #[must_use]
     pub fn new(backing: Box<dyn Backing>) -> Self {
-        let limit = backing.memory().map_or(LIMIT, |memory| memory.total.get());
+        let limit = backing.device_memory().map_or(LIMIT, |memory| memory.total.get());
         let region = FIRST_REGION.min(limit).max(UNIT);
         Self { heap: Heap::new(backing, Bins::new()), limit, region, has_backed_off: false }
     }
 
-    fn search(&mut self, size: u64) -> Option<BlockId> {
-        let (found, steps) = self.heap.index.search(size);
+    fn search_bins(&mut self, size: u64) -> Option<BlockId> {
+        let (found, steps) = self.heap.index.search_bins(size);
         self.heap.search_steps += steps;
         found
     }
 
     /// A new region that holds `size` bytes.
-    fn extend(&mut self, size: u64) -> Result<(), Refused> {
-        let available = (self.limit - self.heap.device.reserved()) / UNIT * UNIT;
+    fn extend_regions(&mut self, size: u64) -> Result<(), Refused> {
+        let available = (self.limit - self.heap.device.reserved_bytes()) / UNIT * UNIT;
         if size > available {
             return Err(Refused);
         }
@@ -123,8 +123,8 @@ impl TensorflowBfc {
         while size > self.region {
             self.region = self.region.saturating_mul(2);
         }
-        let id = self.acquire(size, self.region.min(available))?;
-        self.heap.offer(id);
+        let id = self.acquire_region(size, self.region.min(available))?;
+        self.heap.add_to_index(id);
         if !is_enlarged {
             self.region = self.region.saturating_mul(2);
         }
@@ -132,8 +132,8 @@ impl TensorflowBfc {
     }
 
     /// A region of `wish` bytes; at the first refusal, smaller ones are tried.
-    fn acquire(&mut self, size: u64, wish: u64) -> Result<BlockId, Refused> {
-        let mut refused = self.heap.acquire(wish, 0);
+    fn acquire_region(&mut self, size: u64, wish: u64) -> Result<BlockId, Refused> {
+        let mut refused = self.heap.acquire_segment(wish, 0);
         if refused.is_ok() || self.has_backed_off {
             return refused;
         }
@@ -144,19 +144,19 @@ impl TensorflowBfc {
             if wish < size {
                 break;
             }
-            refused = self.heap.acquire(wish, 0);
+            refused = self.heap.acquire_segment(wish, 0);
         }
         refused
     }
 
     fn serve(&mut self, size: u64, _: Stream) -> Result<Address, Refused> {
         let rounded = size.checked_next_multiple_of(UNIT).ok_or(Refused)?;
-        let id = match self.search(rounded) {
+        let id = match self.search_bins(rounded) {
             Some(id) => id,
-            None => self.extend(rounded).and_then(|()| self.search(rounded).ok_or(Refused))?,
+            None => self.extend_regions(rounded).and_then(|()| self.search_bins(rounded).ok_or(Refused))?,
         };
-        let share = share(self.heap.block(id).size, rounded);
-        self.heap.withdraw(id);
+        let share = share_of_block(self.heap.block(id).size, rounded);
+        self.heap.take_from_index(id);
         Ok(self.heap.hand_out_part(id, share))
     }
 }
@@ -189,11 +189,11 @@ impl TensorflowBfcOneRegion {
 
     fn serve(&mut self, size: u64, _: Stream) -> Result<Address, Refused> {
         let rounded = size.checked_next_multiple_of(UNIT).ok_or(Refused)?;
-        self.region.open()?;
-        let (found, steps) = self.region.heap.index.search(rounded);
+        self.region.open_range()?;
+        let (found, steps) = self.region.heap.index.search_bins(rounded);
         self.region.heap.search_steps += steps;
         let id = found.ok_or(Refused)?;
-        let share = share(self.region.heap.block(id).size, rounded);
+        let share = share_of_block(self.region.heap.block(id).size, rounded);
         self.region.hand_out(id, share)
     }
 }
@@ -213,7 +213,7 @@ mod tests {
         let cases =
             [(1, 0), (256, 0), (511, 0), (512, 1), (1023, 1), (1024, 2), (256 << 20, 20), (u64::MAX, 20)];
         for (size, expected) in cases {
-            assert_eq!(bin(size), expected, "{size}");
+            assert_eq!(size_bin(size), expected, "{size}");
         }
     }
 
@@ -226,7 +226,7 @@ mod tests {
             (400 * MIB, 300 * MIB, 400 * MIB),
             (428 * MIB, 300 * MIB, 300 * MIB),
         ] {
-            assert_eq!(share(block, request), expected, "{block} {request}");
+            assert_eq!(share_of_block(block, request), expected, "{block} {request}");
         }
     }
 

@@ -72,7 +72,7 @@ impl Memory {
     pub(super) fn segment(&mut self, height: impl FnOnce() -> Option<u64>) -> Option<u64> {
         if self.current.is_none() && !self.is_refused {
             let size = height().filter(|&height| height > 0)?;
-            self.current = self.device.acquire(size).ok();
+            self.current = self.device.acquire_segment(size).ok();
             self.is_refused = self.current.is_none();
             self.peak = self.peak.max(self.reserved());
             self.segments.extend(self.current.map(|base| (base, Segment { size, live: 0 })));
@@ -94,7 +94,7 @@ impl Memory {
         let Some(segment) = self.segments.get_mut(&base) else { return };
         segment.live -= 1;
         if segment.live == 0 && self.current != Some(base) {
-            self.device.release(base, segment.size);
+            self.device.release_segment(base, segment.size);
             self.segments.remove(&base);
         }
     }
@@ -122,7 +122,7 @@ impl Memory {
     fn release_idle(&mut self) {
         self.segments.retain(|&base, segment| {
             if segment.live == 0 {
-                self.device.release(base, segment.size);
+                self.device.release_segment(base, segment.size);
             }
             segment.live > 0
         });
@@ -151,12 +151,12 @@ impl Memory {
     }
 
     fn reserved(&self) -> u64 {
-        self.device.reserved() + self.pool.usage().reserved.get()
+        self.device.reserved_bytes() + self.pool.usage().reserved.get()
     }
 
     /// The usage of segments and pool, with further bytes in use in a segment.
     pub(super) fn usage(&self, used: u64, search_steps: u64) -> Usage {
-        let (plan, pool) = (self.device.usage(self.used + used, search_steps), self.pool.usage());
+        let (plan, pool) = (self.device.usage_with(self.used + used, search_steps), self.pool.usage());
         Usage {
             reserved: Bytes::new(self.reserved()),
             // The peaks of the two need not coincide in time.

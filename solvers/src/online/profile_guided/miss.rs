@@ -14,7 +14,7 @@ pub(super) enum Miss {
 
 impl Miss {
     /// The counter of this reason.
-    pub(super) fn count(self, missed: &mut Missed) -> &mut u64 {
+    pub(super) fn counter_in(self, missed: &mut Missed) -> &mut u64 {
         match self {
             Self::Unknown => &mut missed.unknown,
             Self::Larger => &mut missed.larger,

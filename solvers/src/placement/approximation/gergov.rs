@@ -45,7 +45,8 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Range;
 
 use planlab_dsa::{
-    Alignment, BufferId, Descriptor, Guarantee, Halt, Honours, Instance, Offset, Plan, Planner, Run, gcd,
+    Alignment, BufferId, Descriptor, Guarantee, Halt, Honours, Instance, Offset, Plan, Planner, Run,
+    greatest_common_divisor,
 };
 
 use crate::placement::Order;
@@ -102,8 +103,8 @@ impl Planner for Gergov {
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         let instance = run.instance();
         let padded = padded_sizes(instance);
-        let sizes = padded.clone().unwrap_or_else(|| sizes(instance));
-        let places = Stacks::new(instance, &sizes).fill(|work| run.tick(work))?;
+        let sizes = padded.clone().unwrap_or_else(|| buffer_sizes(instance));
+        let places = Stacks::new(instance, &sizes).fill_segments(|work| run.tick(work))?;
         let offsets = padded.and_then(|sizes| in_bands(&places, &sizes));
         match offsets.filter(|_| !self.is_squeezed) {
             Some(offsets) => run.offer(Plan::from_offsets(offsets)),
@@ -115,14 +116,15 @@ impl Planner for Gergov {
     }
 }
 
-fn sizes(instance: &Instance) -> Vec<u64> {
+fn buffer_sizes(instance: &Instance) -> Vec<u64> {
     instance.buffers().iter().map(|buffer| buffer.size.get()).collect()
 }
 
 /// Sizes rounded up to the least common multiple of all alignments; `None` if their sum exceeds 64 bits.
 fn padded_sizes(instance: &Instance) -> Option<Vec<u64>> {
     let mut aligns = instance.buffers().iter().map(|buffer| buffer.align.get());
-    let unit = aligns.try_fold(1_u64, |unit, align| unit.checked_mul(align / gcd(unit, align)))?;
+    let unit = aligns
+        .try_fold(1_u64, |unit, align| unit.checked_mul(align / greatest_common_divisor(unit, align)))?;
     let unit = Alignment::new(unit)?;
     let mut total = 0_u64;
     let pad = |size: u64| {
@@ -130,7 +132,7 @@ fn padded_sizes(instance: &Instance) -> Option<Vec<u64>> {
         total = total.checked_add(size)?;
         Some(size)
     };
-    sizes(instance).into_iter().map(pad).collect()
+    buffer_sizes(instance).into_iter().map(pad).collect()
 }
 
 /// The place of a buffer: the number of its band, and its height in it.
@@ -176,22 +178,22 @@ impl<'i> Stacks<'i> {
             lowest: BinaryHeap::new(),
             places: vec![Place::default(); sizes.len()],
         };
-        this.add(all);
+        this.add_segment(all);
         this
     }
 
     /// Puts every buffer on a segment; returns their places.
-    fn fill<E>(mut self, mut tick: impl FnMut(u64) -> Result<(), E>) -> Result<Vec<Place>, E> {
+    fn fill_segments<E>(mut self, mut tick: impl FnMut(u64) -> Result<(), E>) -> Result<Vec<Place>, E> {
         let mut unplaced = Unplaced::new(self.instance);
         while let Some(segment) = self.take_lowest() {
             tick(1)?;
-            let [before, after] = self.neighbours(segment.left);
+            let [before, after] = self.neighbour_segments(segment.left);
             let from = before.map_or(0, |before| before.right);
             let to = after.map_or(u32::MAX, |after| after.left);
-            if let Some(id) = unplaced.take(from..to) {
-                let colour = self.colour(id, segment.height, before, after);
+            if let Some(id) = unplaced.take_within(from..to) {
+                let colour = self.lowest_colour(id, segment.height, before, after);
                 self.places[id.index()] = (colour, segment.height);
-                self.put(id, segment);
+                self.put_buffer(id, segment);
             }
         }
         Ok(self.places)
@@ -202,7 +204,7 @@ impl<'i> Stacks<'i> {
         self.segments.remove(&left)
     }
 
-    fn add(&mut self, segment: Segment) {
+    fn add_segment(&mut self, segment: Segment) {
         if segment.left < segment.right {
             self.lowest.push(Reverse((segment.height, segment.left)));
             self.segments.insert(segment.left, segment);
@@ -210,13 +212,19 @@ impl<'i> Stacks<'i> {
     }
 
     /// The next segments to the left and to the right of one that was taken out.
-    fn neighbours(&self, left: u32) -> [Option<Segment>; 2] {
+    fn neighbour_segments(&self, left: u32) -> [Option<Segment>; 2] {
         let before = self.segments.range(..left).next_back().map(|(_, &segment)| segment);
         [before, self.segments.range(left..).next().map(|(_, &segment)| segment)]
     }
 
     /// The lowest colour that no overlapping buffer has, for a buffer at `height`.
-    fn colour(&self, id: BufferId, height: u64, before: Option<Segment>, after: Option<Segment>) -> u8 {
+    fn lowest_colour(
+        &self,
+        id: BufferId,
+        height: u64,
+        before: Option<Segment>,
+        after: Option<Segment>,
+    ) -> u8 {
         let live = self.instance.buffer(id).live;
         let taken = [before, after].map(|segment| {
             let segment = segment.filter(|segment| segment.height > height)?;
@@ -227,13 +235,18 @@ impl<'i> Stacks<'i> {
     }
 
     /// Puts a buffer on a segment that was taken out, and adds the resulting segments.
-    fn put(&mut self, id: BufferId, segment: Segment) {
+    fn put_buffer(&mut self, id: BufferId, segment: Segment) {
         let (start, end) = self.instance.buffer(id).live.into();
         let Segment { left, right, height, .. } = segment;
-        self.add(Segment { right: start, ..segment });
-        self.add(Segment { left: end, ..segment });
+        self.add_segment(Segment { right: start, ..segment });
+        self.add_segment(Segment { left: end, ..segment });
         let top = height + self.sizes[id.index()];
-        self.add(Segment { left: left.max(start), right: right.min(end), height: top, top: Some(id) });
+        self.add_segment(Segment {
+            left: left.max(start),
+            right: right.min(end),
+            height: top,
+            top: Some(id),
+        });
     }
 }
 
@@ -246,21 +259,21 @@ struct Unplaced {
 
 impl Unplaced {
     fn new(instance: &Instance) -> Self {
-        let order = Order::Start.of(instance);
+        let order = Order::Start.sort_buffers(instance);
         let live = |id: &BufferId| instance.buffer(*id).live;
         let starts = order.iter().map(|id| live(id).start().get()).collect();
         let mut ends = FirstAtMost::new(order.len());
         for (place, id) in order.iter().enumerate() {
-            ends.set(place, Some(live(id).end().get()));
+            ends.set_number(place, Some(live(id).end().get()));
         }
         Self { order, starts, ends }
     }
 
     /// Takes the first buffer that lies within a range of steps.
-    fn take(&mut self, steps: Range<u32>) -> Option<BufferId> {
+    fn take_within(&mut self, steps: Range<u32>) -> Option<BufferId> {
         let from = self.starts.partition_point(|&start| start < steps.start);
-        let place = self.ends.find(from, steps.end)?;
-        self.ends.set(place, None);
+        let place = self.ends.find_at_most(from, steps.end)?;
+        self.ends.set_number(place, None);
         Some(self.order[place])
     }
 }
@@ -271,14 +284,16 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::{aligned, buffer, draws, instance, offsets, placed};
+    use crate::placement::testing::{
+        aligned, place_buffers, planned_offsets, pseudo_random, test_buffer, test_instance,
+    };
 
     /// The published text, with a full scan at every step: the first phase, then the graph.
     fn published(instance: &Instance) -> Vec<u64> {
         let buffer = |id: BufferId| instance.buffer(id);
         let size = |id: BufferId| buffer(id).size.get();
         let mut segments = vec![(0, 0, instance.horizon().get())];
-        let mut unplaced = Order::Start.of(instance);
+        let mut unplaced = Order::Start.sort_buffers(instance);
         let mut placed: Vec<(BufferId, u64)> = Vec::new();
         while !unplaced.is_empty() {
             let lowest = *segments.iter().min().expect("every buffer overlaps a segment");
@@ -323,15 +338,15 @@ mod tests {
     /// Buffers by size, start and width.
     fn of_rows(rows: Vec<(u64, u32, u32)>) -> Instance {
         let rows = rows.into_iter().map(|(size, start, width)| (size, start, start + width));
-        instance(&rows.collect::<Vec<_>>())
+        test_instance(&rows.collect::<Vec<_>>())
     }
 
     fn check(instance: &Instance) -> Result<(), TestCaseError> {
-        let found = offsets(&Gergov::default(), instance);
+        let found = planned_offsets(&Gergov::default(), instance);
         prop_assert_eq!(&found, &published(instance));
-        let squeezed = offsets(&Gergov::default().with_squeeze(true), instance);
+        let squeezed = planned_offsets(&Gergov::default().with_squeeze(true), instance);
         prop_assert!(squeezed.iter().zip(&found).all(|(low, high)| low <= high));
-        let sizes = sizes(instance);
+        let sizes = buffer_sizes(instance);
         let height = found.iter().zip(&sizes).map(|(offset, size)| offset + size).max();
         prop_assert!(height.unwrap_or(0) <= 3 * instance.load().bytes.get());
         Ok(())
@@ -340,7 +355,7 @@ mod tests {
     proptest! {
         #[test]
         fn it_gives_the_published_plan_of_three_times_the_load_at_most(
-            instance in instances(Shape::plain().with_max_buffers(60).with_max_steps(40).with_max_size(9)),
+            instance in instances(Shape::plain_buffers().with_max_buffers(60).with_max_steps(40).with_max_size(9)),
         ) {
             check(&instance)?;
         }
@@ -357,21 +372,24 @@ mod tests {
     fn what_sticks_out_on_both_sides_gets_the_third_colour() {
         let found = (0..5_000).find(|&seed| {
             let instance = of_rows(random_rows(seed));
-            let places = Stacks::new(&instance, &sizes(&instance)).fill(|_| Ok::<(), ()>(()));
+            let places = Stacks::new(&instance, &buffer_sizes(&instance)).fill_segments(|_| Ok::<(), ()>(()));
             places.expect("no limit").iter().any(|place| place.0 == 2)
         });
         assert!(found.is_some(), "no instance needs three colours: the tests see only two");
     }
 
     fn random_rows(seed: u64) -> Vec<(u64, u32, u32)> {
-        let mut draw = draws(seed);
+        let mut draw = pseudo_random(seed);
         let steps = |value: u64| u32::try_from(value).expect("small");
         (0..30).map(|_| (1 + draw(8), steps(draw(30)), 1 + steps(draw(12)))).collect()
     }
 
     #[test]
     fn offsets_keep_alignments_that_do_not_divide_each_other() {
-        assert_eq!(placed(&Gergov::default(), vec![aligned(4, 0, 3, 6), aligned(5, 1, 4, 4)]), [0, 12]);
+        assert_eq!(
+            place_buffers(&Gergov::default(), vec![aligned(4, 0, 3, 6), aligned(5, 1, 4, 4)]),
+            [0, 12]
+        );
     }
 
     #[test]
@@ -379,10 +397,10 @@ mod tests {
         let half = 1 << 63;
         assert_eq!(in_bands(&[(0, 0), (1, 0), (2, 0)], &[half, 1, 1]), None);
         assert_eq!(in_bands(&[(0, 0), (1, 4)], &[8, 8]), Some([0, 16].map(Offset::new).to_vec()));
-        let rows = [buffer(1, 0, 2), aligned(1, 0, 2, 1 << 62), buffer(half, 0, 2)];
+        let rows = [test_buffer(1, 0, 2), aligned(1, 0, 2, 1 << 62), test_buffer(half, 0, 2)];
         let instance = Instance::from_buffers(rows.to_vec()).expect("valid");
         assert_eq!(padded_sizes(&instance), None);
-        let found = offsets(&Gergov::default(), &instance);
+        let found = planned_offsets(&Gergov::default(), &instance);
         assert!(found[1].is_multiple_of(1 << 62), "{found:?}");
     }
 }

@@ -56,15 +56,15 @@ impl Planner for Bump {
         let instance = run.instance();
         let Some(in_place) = pinned_hand_overs(instance) else { return Ok(()) };
         run.tick(instance.len() as u64)?;
-        let plan = Plan { offsets: stack(instance), in_place };
+        let plan = Plan { offsets: stack_buffers(instance), in_place };
         if fits_arenas(instance, &plan.offsets) { run.offer(plan) } else { Ok(()) }
     }
 }
 
-fn stack(instance: &Instance) -> Vec<Offset> {
+fn stack_buffers(instance: &Instance) -> Vec<Offset> {
     let mut tops = vec![0_u64; instance.arenas().len()];
     for buffer in instance.buffers() {
-        if let Some(end) = buffer.pin.and_then(|pin| pin.end(buffer.size)) {
+        if let Some(end) = buffer.pin.and_then(|pin| pin.end_of(buffer.size)) {
             let top = &mut tops[buffer.arena.index()];
             *top = (*top).max(end.get());
         }
@@ -83,11 +83,14 @@ fn stack(instance: &Instance) -> Vec<Offset> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::placement::testing::{aligned, buffer, placed};
+    use crate::placement::testing::{aligned, place_buffers, test_buffer};
 
     #[test]
     fn offsets_are_padded_sums_above_the_pins() {
-        let pinned = buffer(4, 0, 1).with_pin(Offset::new(6));
-        assert_eq!(placed(&Bump, vec![buffer(3, 0, 1), pinned, aligned(5, 0, 1, 8)]), [10, 6, 16]);
+        let pinned = test_buffer(4, 0, 1).with_pin(Offset::new(6));
+        assert_eq!(
+            place_buffers(&Bump, vec![test_buffer(3, 0, 1), pinned, aligned(5, 0, 1, 8)]),
+            [10, 6, 16]
+        );
     }
 }

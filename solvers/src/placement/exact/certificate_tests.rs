@@ -1,6 +1,6 @@
 //! Tests of certificates: the checker accepts those that the search writes, and nothing else.
 
-use planlab_dsa::testing::{Shape, brute_force_without_hand_over, corpus, deep, instances};
+use planlab_dsa::testing::{Shape, brute_force_without_hand_over, corpus, deep_config, instances};
 use planlab_dsa::{Bytes, Instance, Offset, Scope, initial_bound};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -37,7 +37,7 @@ fn check_all(instance: &Instance) {
     assert_eq!(attempt(instance, optimum), Refutation::Feasible, "{instance:?}");
     for capacity in 0..optimum {
         let certificate = proof(instance, capacity);
-        let bound = certificate.check(instance).unwrap_or_else(|error| panic!("{error}: {instance:?}"));
+        let bound = certificate.check_proof(instance).unwrap_or_else(|error| panic!("{error}: {instance:?}"));
         assert!(capacity < bound.get() && bound.get() <= optimum, "{bound} at {capacity}: {instance:?}");
         assert!(capacity + 1 < optimum || bound.get() == optimum);
     }
@@ -63,17 +63,17 @@ fn mutate(steps: &mut Vec<Step>, how: u8, first: usize, second: usize, buffer: u
 }
 
 fn mixed() -> Shape {
-    Shape::plain().with_pauses(true).with_apart(true).with_pins(true).with_alignment(true)
+    Shape::plain_buffers().with_pauses(true).with_apart(true).with_pins(true).with_alignment(true)
 }
 
 proptest! {
-    #![proptest_config(deep(4_500))]
+    #![proptest_config(deep_config(4_500))]
 
     #[test]
     fn every_capacity_below_the_optimum_is_certified(
         instance in prop_oneof![
-            instances(Shape::plain()),
-            instances(Shape::plain().with_alignment(true).with_pins(true)),
+            instances(Shape::plain_buffers()),
+            instances(Shape::plain_buffers().with_alignment(true).with_pins(true)),
             instances(mixed()),
             instances(mixed().with_max_steps(3).with_max_size(8).with_max_buffers(6)),
         ],
@@ -83,7 +83,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(deep(1_500))]
+    #![proptest_config(deep_config(1_500))]
 
     /// A changed proof may still be a proof, but never of a capacity that some plan fits.
     #[test]
@@ -103,11 +103,11 @@ proptest! {
                 mutate(&mut certificate.steps, how, first.index(count), second.index(count), buffer);
             }
         }
-        if let Ok(bound) = certificate.check(&instance) {
+        if let Ok(bound) = certificate.check_proof(&instance) {
             prop_assert!(bound.get() <= optimum);
         }
         certificate.capacity = Bytes::new(optimum);
-        prop_assert!(certificate.check(&instance).is_err());
+        prop_assert!(certificate.check_proof(&instance).is_err());
     }
 
     /// A proof must contain every case.
@@ -121,7 +121,7 @@ proptest! {
         let at = at.index(certificate.steps.len());
         let step = certificate.steps.remove(at);
         let needed = matches!(step, Step::Over | Step::Place(_) | Step::Skip(_));
-        prop_assert!(!needed || certificate.check(&instance).is_err());
+        prop_assert!(!needed || certificate.check_proof(&instance).is_err());
     }
 }
 
@@ -133,10 +133,10 @@ fn instances_above_their_load_are_certified() {
     {
         let instance = &case.instance;
         let optimum = case.without_hand_over.expect("known").get();
-        let load = initial_bound(instance).of(Scope::NoHandOver).value.get();
+        let load = initial_bound(instance).best_claim(Scope::NoHandOver).value.get();
         assert!(load < optimum, "{}", case.name);
         for capacity in [load, optimum - 1] {
-            let bound = proof(instance, capacity).check(instance).expect("accepted");
+            let bound = proof(instance, capacity).check_proof(instance).expect("accepted");
             assert!(bound.get() > capacity && bound.get() <= optimum, "{}: {bound}", case.name);
         }
         assert_eq!(attempt(instance, optimum), Refutation::Feasible, "{}", case.name);

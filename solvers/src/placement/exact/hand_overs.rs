@@ -32,7 +32,7 @@ use super::minimise::{Minimiser, Task};
 use super::precedence;
 use crate::demands::is_kept_apart;
 use crate::placement::search::OrderSearch;
-use crate::team::{Over, all_of_team};
+use crate::team::{RunOver, all_of_team};
 
 /// Up to this many buffers and permissions, every set of permissions is tried.
 const FEW: (usize, usize) = (14, 10);
@@ -47,13 +47,13 @@ const TURNS_OF_A_SET: u32 = 16;
 const SKIPPED_ONE_IN: u32 = 8;
 
 /// Searches until the run is over. Returns if nothing can move, or if there is no plan.
-pub(super) fn minimise(run: &mut Run<'_>) -> Result<(), Halt> {
+pub(super) fn minimise_hand_overs(run: &mut Run<'_>) -> Result<(), Halt> {
     let instance = run.instance();
     if instance.len() <= FEW.0 && instance.in_place().len() <= FEW.1 {
-        return precedence::minimise(run, &mut |_, _| Ok(()));
+        return precedence::minimise_by_precedence(run, &mut |_, _| Ok(()));
     }
-    let tasks = tasks(run)?;
-    let stack = tasks.iter().map(Task::stack).max().unwrap_or(0);
+    let tasks = hand_over_tasks(run)?;
+    let stack = tasks.iter().map(Task::stack_bytes).max().unwrap_or(0);
     all_of_team(run, stack, |run, number, over| {
         minimise_all(run, &tasks, number, over)?;
         let mut local = OrderSearch::new(run)?;
@@ -66,7 +66,7 @@ pub(super) fn minimise(run: &mut Run<'_>) -> Result<(), Halt> {
 }
 
 /// Searches in each of the sets until nothing lower is left in any.
-fn minimise_all(run: &mut Run<'_>, tasks: &[Task], number: usize, over: &Over<'_>) -> Result<(), Halt> {
+fn minimise_all(run: &mut Run<'_>, tasks: &[Task], number: usize, over: &RunOver<'_>) -> Result<(), Halt> {
     let mut searches = Vec::new();
     for task in tasks {
         searches.push(Minimiser::new(run, task, number)?);
@@ -75,22 +75,26 @@ fn minimise_all(run: &mut Run<'_>, tasks: &[Task], number: usize, over: &Over<'_
     while goes_on {
         goes_on = false;
         for search in &mut searches {
-            goes_on |= search.turn(run, over)?;
+            goes_on |= search.run_turn(run, over)?;
         }
     }
     Ok(())
 }
 
 /// The search by precedences, in turns with local search.
-fn prove_beside(run: &mut Run<'_>, mut local: Option<&mut OrderSearch>, over: &Over<'_>) -> Result<(), Halt> {
+fn prove_beside(
+    run: &mut Run<'_>,
+    mut local: Option<&mut OrderSearch>,
+    over: &RunOver<'_>,
+) -> Result<(), Halt> {
     let mut next = TURN;
-    precedence::minimise(run, &mut |run, work| {
-        over.check()?;
+    precedence::minimise_by_precedence(run, &mut |run, work| {
+        over.check_over()?;
         if work < next {
             return Ok(());
         }
         next = work + TURN;
-        local.as_mut().map_or(Ok(()), |local| local.turn(run, TURN))
+        local.as_mut().map_or(Ok(()), |local| local.run_turn(run, TURN))
     })
 }
 
@@ -100,15 +104,15 @@ fn search_random_sets(
     mut local: OrderSearch,
     random: &RandomSets,
     number: usize,
-    over: &Over<'_>,
+    over: &RunOver<'_>,
 ) -> Result<(), Halt> {
     loop {
-        over.check()?;
-        local.turn(run, TURN)?;
-        let Some(task) = random.draw(run)? else { continue };
+        over.check_over()?;
+        local.run_turn(run, TURN)?;
+        let Some(task) = random.draw_task(run)? else { continue };
         let mut search = Minimiser::new(run, &task, number)?;
         for _ in 0..TURNS_OF_A_SET {
-            if !search.turn(run, over)? {
+            if !search.run_turn(run, over)? {
                 break;
             }
         }
@@ -125,7 +129,7 @@ struct RandomSets {
 
 impl RandomSets {
     /// `None` if there are no such permissions, or the search does not support the problem.
-    fn draw(&self, run: &mut Run<'_>) -> Result<Option<Task>, Halt> {
+    fn draw_task(&self, run: &mut Run<'_>) -> Result<Option<Task>, Halt> {
         let instance = run.instance();
         run.tick((self.pairs.len() + instance.len()) as u64)?;
         let mut pairs = self.pairs.clone();
@@ -135,8 +139,8 @@ impl RandomSets {
         if pairs.is_empty() {
             return Ok(None);
         }
-        let task = Merge::new(instance, pairs).and_then(Task::merged);
-        Ok(task.filter(|task| task.stack() <= self.stack))
+        let task = Merge::new(instance, pairs).and_then(Task::from_merge);
+        Ok(task.filter(|task| task.stack_bytes() <= self.stack))
     }
 }
 
@@ -146,18 +150,22 @@ fn whole_pairs(run: &Run<'_>) -> Vec<InPlace> {
     keep_whole(run.instance(), permissions)
 }
 
-fn tasks(run: &mut Run<'_>) -> Result<Vec<Task>, Halt> {
+fn hand_over_tasks(run: &mut Run<'_>) -> Result<Vec<Task>, Halt> {
     let instance = run.instance();
-    let of_incumbent = run.best()?.map(|best| best.in_place().to_vec()).unwrap_or_default();
+    let of_incumbent = run.best_plan()?.map(|best| best.in_place().to_vec()).unwrap_or_default();
     let of_incumbent = keep_whole(instance, &of_incumbent);
-    let mut sets = vec![matching(instance, whole_pairs(run)), matching(instance, of_incumbent), Vec::new()];
+    let mut sets = vec![
+        compatible_hand_overs(instance, whole_pairs(run)),
+        compatible_hand_overs(instance, of_incumbent),
+        Vec::new(),
+    ];
     sets.dedup();
     let merge = |pairs: Vec<InPlace>| Merge::new(instance, pairs);
-    Ok(sets.into_iter().filter_map(merge).filter_map(Task::merged).collect())
+    Ok(sets.into_iter().filter_map(merge).filter_map(Task::from_merge).collect())
 }
 
 /// The hand-overs of these that can be used together, the largest first.
-fn matching(instance: &Instance, mut pairs: Vec<InPlace>) -> Vec<InPlace> {
+fn compatible_hand_overs(instance: &Instance, mut pairs: Vec<InPlace>) -> Vec<InPlace> {
     pairs.sort_by_key(|pair| (std::cmp::Reverse(instance.buffer(pair.output).size), *pair));
     keep_compatible(instance, &mut pairs);
     pairs

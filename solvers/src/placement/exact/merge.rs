@@ -39,7 +39,7 @@ impl Merge {
         }
         let number = |id: BufferId| BufferId::from_index(part_of[id.index()]);
         let apart = instance
-            .apart()
+            .keep_apart_pairs()
             .iter()
             .map(|pair| planlab_dsa::KeepApart { first: number(pair.first), second: number(pair.second) });
         let merged = Instance::builder().buffers(buffers).apart(apart).build().ok()?;
@@ -47,7 +47,7 @@ impl Merge {
     }
 
     /// The plan of the original instance that corresponds to one of the merged instance.
-    pub(super) fn whole(&self, plan: &Plan) -> Plan {
+    pub(super) fn original_plan(&self, plan: &Plan) -> Plan {
         let offsets: Vec<_> = self.part_of.iter().map(|&part| plan.offsets[part]).collect();
         Plan { offsets, in_place: self.pairs.clone() }
     }

@@ -13,7 +13,7 @@ use super::merge::Merge;
 use crate::feasibility::{Problem, Restarts, Turn, Verdict, van_der_corput};
 use crate::placement::greedy::first_fit;
 use crate::placement::order::by_offset;
-use crate::team::{Over, team};
+use crate::team::{RunOver, run_team};
 
 /// The fewest items of a problem that sets some aside; smaller ones have quick nodes anyway.
 const LEAST_PEELED: usize = 600;
@@ -44,41 +44,44 @@ impl Task {
 
     /// The same, but sets buffers aside only in a problem of at least `least` items.
     pub(super) fn peeled_from(run: &Run<'_>, least: usize) -> Option<Self> {
-        let bound = run.bound().of(Scope::NoHandOver).value.get();
-        let (problem, aside) = prepare(run.instance(), bound, least)?;
+        let bound = run.bound().best_claim(Scope::NoHandOver).value.get();
+        let (problem, aside) = prepare_problem(run.instance(), bound, least)?;
         Some(Self { problem, aside, merge: None })
     }
 
     /// The task of an instance whose hand-overs are decided. `None` as in [`Task::new`].
-    pub(super) fn merged(merge: Merge) -> Option<Self> {
-        let (problem, aside) = prepare(&merge.instance, merge.instance.load().bytes.get(), LEAST_PEELED)?;
+    pub(super) fn from_merge(merge: Merge) -> Option<Self> {
+        let (problem, aside) =
+            prepare_problem(&merge.instance, merge.instance.load().bytes.get(), LEAST_PEELED)?;
         Some(Self { problem, aside, merge: Some(merge) })
     }
 
     /// The best known lower bound on the height of its plans, in bytes.
-    fn bound(&self, run: &Run<'_>) -> u64 {
+    fn bound_bytes(&self, run: &Run<'_>) -> u64 {
         match &self.merge {
-            None => run.bound().of(Scope::NoHandOver).value.get(),
-            Some(merge) => merge.instance.load().bytes.get().max(run.bound().of(Scope::Any).value.get()),
+            None => run.bound().best_claim(Scope::NoHandOver).value.get(),
+            Some(merge) => {
+                merge.instance.load().bytes.get().max(run.bound().best_claim(Scope::Any).value.get())
+            }
         }
     }
 
     /// Stack that the search needs, in bytes.
-    pub(crate) fn stack(&self) -> usize {
+    pub(crate) fn stack_bytes(&self) -> usize {
         self.problem.stack()
     }
 
     /// The number of buffers that the search places.
-    pub(crate) fn movable(&self) -> usize {
-        self.problem.movable()
+    pub(crate) fn movable_buffers(&self) -> usize {
+        self.problem.movable_items()
     }
 }
 
-fn prepare(instance: &Instance, bound: u64, least: usize) -> Option<(Problem, Vec<u32>)> {
+fn prepare_problem(instance: &Instance, bound: u64, least: usize) -> Option<(Problem, Vec<u32>)> {
     let problem = Problem::new(instance)?;
-    let bound = bound.max(problem.floor().get());
+    let bound = bound.max(problem.floor_height().get());
     let pays = problem.len() >= least;
-    Some(if pays { problem.peeled(instance, bound) } else { (problem, Vec::new()) })
+    Some(if pays { problem.peel_for(instance, bound) } else { (problem, Vec::new()) })
 }
 
 /// Looks once, with each ranking, at the requested capacity, if there is one. If it is generous, the search goes
@@ -87,33 +90,33 @@ fn prepare(instance: &Instance, bound: u64, least: usize) -> Option<(Problem, Ve
 /// # Errors
 ///
 /// The `Halt` of the run; in the best case because the target is reached.
-pub(crate) fn look(run: &mut Run<'_>) -> Result<(), Halt> {
+pub(crate) fn look_at_capacity(run: &mut Run<'_>) -> Result<(), Halt> {
     let Some(target) = run.target() else { return Ok(()) };
     if run.instance().len() > MOST_LOOKED_AT || run.scope() == Scope::Any {
         return Ok(());
     }
     let Some(task) = Task::new(run) else { return Ok(()) };
-    team(run, task.stack(), |run, number, over| {
+    run_team(run, task.stack_bytes(), |run, number, over| {
         let mut minimiser = Minimiser::new(run, &task, number)?;
         let nodes = LOOK_NODES * task.problem.len() as u64 + 64;
         for round in 0..3 {
             let mut tick = |work| {
                 run.tick(work)?;
-                over.check()
+                over.check_over()
             };
-            let turn = Turn::of((round + 2 * number as u64) % 3);
-            let verdict = minimiser.restarts.step(target.get(), turn, nodes, &mut tick)?;
-            minimiser.take(run, target.get() / task.problem.unit(), verdict)?;
+            let turn = Turn::from_round((round + 2 * number as u64) % 3);
+            let verdict = minimiser.restarts.run_restart(target.get(), turn, nodes, &mut tick)?;
+            minimiser.take_verdict(run, target.get() / task.problem.unit(), verdict)?;
         }
         Ok(())
     })
 }
 
 /// Searches until the gap is closed or the run is over, on as many threads as the run may use.
-pub(crate) fn minimise(run: &mut Run<'_>, task: &Task) -> Result<(), Halt> {
-    team(run, task.stack(), |run, number, over| {
+pub(crate) fn minimise_height(run: &mut Run<'_>, task: &Task) -> Result<(), Halt> {
+    run_team(run, task.stack_bytes(), |run, number, over| {
         let mut minimiser = Minimiser::new(run, task, number)?;
-        while minimiser.turn(run, over)? {}
+        while minimiser.run_turn(run, over)? {}
         Ok(())
     })
 }
@@ -144,7 +147,7 @@ impl<'p> Minimiser<'p> {
     /// The `Halt` of the run when the floor of the problem raises the bound.
     pub(crate) fn new(run: &mut Run<'_>, task: &'p Task, number: usize) -> Result<Self, Halt> {
         // Fixed and never active buffers end at the floor in every plan.
-        run.raise_bound(task.problem.floor(), Scope::Any, Evidence::Load)?;
+        run.raise_bound(task.problem.floor_height(), Scope::Any, Evidence::Load)?;
         let restarts = Restarts::new(&task.problem, run.rng().random());
         let number = number as u64;
         Ok(Self {
@@ -162,7 +165,7 @@ impl<'p> Minimiser<'p> {
     }
 
     /// Units of work of all turns.
-    pub(crate) const fn work(&self) -> u64 {
+    pub(crate) const fn work_done(&self) -> u64 {
         self.work
     }
 
@@ -172,7 +175,7 @@ impl<'p> Minimiser<'p> {
     }
 
     /// One restart, until a plan within its capacity is known; false if nothing is left to find.
-    pub(crate) fn turn(&mut self, run: &mut Run<'_>, over: &Over<'_>) -> Result<bool, Halt> {
+    pub(crate) fn run_turn(&mut self, run: &mut Run<'_>, over: &RunOver<'_>) -> Result<bool, Halt> {
         self.turn_beside(run, over, &mut |_, _| Ok(()))
     }
 
@@ -181,14 +184,14 @@ impl<'p> Minimiser<'p> {
     pub(crate) fn turn_beside(
         &mut self,
         run: &mut Run<'_>,
-        over: &Over<'_>,
+        over: &RunOver<'_>,
         beside: &mut NodeHook<'_>,
     ) -> Result<bool, Halt> {
-        let Some((least, most)) = self.units(run) else { return Ok(false) };
+        let Some((least, most)) = self.capacity_range(run) else { return Ok(false) };
         self.turns += 1;
         let (capacity, turn) = if least == most || self.turns % 2 == 1 || self.low < 3 {
             self.low += 1;
-            (least, Turn::of(self.low - 1 + 2 * self.number))
+            (least, Turn::from_round(self.low - 1 + 2 * self.number))
         } else {
             self.next_high(least, most)
         };
@@ -197,16 +200,16 @@ impl<'p> Minimiser<'p> {
         let mut tick = |work| {
             *done += work;
             run.tick(work)?;
-            over.check()?;
+            over.check_over()?;
             beside(run, *done)?;
             is_beaten = run.height_to_beat().is_some_and(|height| height.get() <= bytes);
             if is_beaten { Err(Halt::Stop(Stop::Cancelled)) } else { Ok(()) }
         };
-        let verdict = match self.restarts.step(bytes, turn, u64::MAX, &mut tick) {
+        let verdict = match self.restarts.run_restart(bytes, turn, u64::MAX, &mut tick) {
             Err(_) if is_beaten => Verdict::Unknown,
             other => other?,
         };
-        self.take(run, capacity, verdict)?;
+        self.take_verdict(run, capacity, verdict)?;
         Ok(true)
     }
 
@@ -221,12 +224,12 @@ impl<'p> Minimiser<'p> {
         (capacity, turn)
     }
 
-    fn take(&mut self, run: &mut Run<'_>, capacity: u64, verdict: Verdict) -> Result<(), Halt> {
+    fn take_verdict(&mut self, run: &mut Run<'_>, capacity: u64, verdict: Verdict) -> Result<(), Halt> {
         match verdict {
             Verdict::Unknown => Ok(()),
             Verdict::Feasible(offsets) => {
                 self.since = 0;
-                let plan = self.complete(run, offsets)?;
+                let plan = self.complete_plan(run, offsets)?;
                 self.best = Some(plan.clone());
                 run.offer(plan)
             }
@@ -242,7 +245,7 @@ impl<'p> Minimiser<'p> {
     }
 
     /// The whole plan, with the buffers that were set aside put back.
-    fn complete(&self, run: &mut Run<'_>, offsets: Vec<u64>) -> Result<Plan, Halt> {
+    fn complete_plan(&self, run: &mut Run<'_>, offsets: Vec<u64>) -> Result<Plan, Halt> {
         let instance = self.task.merge.as_ref().map_or(run.instance(), |merge| &merge.instance);
         let mut offsets = offsets;
         if !self.task.aside.is_empty() {
@@ -254,13 +257,13 @@ impl<'p> Minimiser<'p> {
             offsets = first_fit(instance, &order, &mut |work| run.tick(work))?;
         }
         let plan = Plan::from_offsets(offsets.into_iter().map(Offset::new).collect::<Vec<_>>());
-        Ok(self.task.merge.as_ref().map_or_else(|| plan.clone(), |merge| merge.whole(&plan)))
+        Ok(self.task.merge.as_ref().map_or_else(|| plan.clone(), |merge| merge.original_plan(&plan)))
     }
 
     /// The least and the most capacity, in units, worth trying; `None` if no plan can be better than the incumbent.
-    fn units(&self, run: &Run<'_>) -> Option<(u64, u64)> {
+    fn capacity_range(&self, run: &Run<'_>) -> Option<(u64, u64)> {
         let unit = self.task.problem.unit();
-        let bound = self.task.bound(run);
+        let bound = self.task.bound_bytes(run);
         // The bound may come from buffers that were set aside; the rest may have a larger unit.
         let least = if self.task.aside.is_empty() { bound.div_ceil(unit) } else { bound / unit };
         let least = least.max(self.refuted);

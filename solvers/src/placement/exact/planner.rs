@@ -3,7 +3,7 @@
 use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, Planner, Run, Scope};
 
 use super::hand_overs;
-use super::minimise::{Task, look, minimise};
+use super::minimise::{Task, look_at_capacity, minimise_height};
 use crate::arenas::{has_arenas, plan_each_arena};
 use crate::bounds::{self, Effort};
 use crate::placement::Order;
@@ -53,23 +53,23 @@ impl Planner for Exact {
             return plan_each_arena(self, run);
         }
         offer_hints(run)?;
-        look(run)?;
-        if BestFit.descriptor().honours.refuses(run.instance()).is_none() {
+        look_at_capacity(run)?;
+        if BestFit.descriptor().honours.first_refused_feature(run.instance()).is_none() {
             BestFit.plan(run)?;
         }
         for order in START {
-            Fit::first(order).plan(run)?;
+            Fit::first_fit(order).plan(run)?;
         }
-        search(run)
+        search_from_incumbent(run)
     }
 }
 
 /// Searches from the run's incumbent.
-pub(crate) fn search(run: &mut Run<'_>) -> Result<(), Halt> {
-    bounds::raise(run, Effort::Quick)?;
+pub(crate) fn search_from_incumbent(run: &mut Run<'_>) -> Result<(), Halt> {
+    bounds::raise_bounds(run, Effort::Quick)?;
     let hands_over = run.scope() == Scope::Any && !run.instance().in_place().is_empty();
     match Task::new(run) {
-        Some(task) if !hands_over => minimise(run, &task),
-        _ => hand_overs::minimise(run),
+        Some(task) if !hands_over => minimise_height(run, &task),
+        _ => hand_overs::minimise_hand_overs(run),
     }
 }

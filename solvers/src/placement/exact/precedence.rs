@@ -24,19 +24,20 @@ const FAR: i128 = 1 << 80;
 
 /// Finds the lowest plan and proves that it is optimal, with all hand-overs. `beside` is called at every node, with the
 /// units of work so far; it may find lower plans.
-pub(super) fn minimise(run: &mut Run<'_>, beside: &mut NodeHook<'_>) -> Result<(), Halt> {
+pub(super) fn minimise_by_precedence(run: &mut Run<'_>, beside: &mut NodeHook<'_>) -> Result<(), Halt> {
     let instance = run.instance();
-    let grain = i128::from(instance.granularity());
+    let grain = i128::from(instance.offset_granularity());
     let known = run.height_to_beat().map(|height| i128::from(height.get()));
-    let mut best = known.map_or_else(|| enough(instance, grain), |height| (height + grain - 1) / grain);
+    let mut best =
+        known.map_or_else(|| sufficient_height(instance, grain), |height| (height + grain - 1) / grain);
     let mut is_met = known.is_some();
     let permissions = if run.scope() == Scope::Any { instance.in_place() } else { &[] };
     let mut sets = HandOvers { permissions, chosen: Vec::new() };
     let mut work = 0;
-    sets.each(0, &mut |chosen| {
-        let mut search = Search::new(instance, chosen, grain, best);
+    sets.visit_each(0, &mut |chosen| {
+        let mut search = PrecedenceSearch::new(instance, chosen, grain, best);
         search.work = work;
-        let ended = search.branch(run, beside);
+        let ended = search.branch_on_pair(run, beside);
         is_met |= search.best < best;
         (best, work) = (search.best, search.work);
         ended
@@ -50,7 +51,7 @@ pub(super) fn minimise(run: &mut Run<'_>, beside: &mut NodeHook<'_>) -> Result<(
 }
 
 /// One unit more than a height, in units, that has room for everything above the highest pin.
-fn enough(instance: &Instance, grain: i128) -> i128 {
+fn sufficient_height(instance: &Instance, grain: i128) -> i128 {
     let buffers = instance.buffers();
     let pins = buffers.iter().filter_map(|b| Some(b.pin?.get() + b.size.get())).max().unwrap_or(0);
     let needs = buffers.iter().map(|b| i128::from(b.size.get()) + i128::from(b.align.get()));
@@ -64,28 +65,28 @@ struct HandOvers<'i> {
 }
 
 impl HandOvers<'_> {
-    fn each(
+    fn visit_each(
         &mut self,
         from: usize,
         visit: &mut dyn FnMut(&[InPlace]) -> Result<(), Halt>,
     ) -> Result<(), Halt> {
         let Some(&pair) = self.permissions.get(from) else { return visit(&self.chosen) };
-        if self.allows(pair) {
+        if self.allows_hand_over(pair) {
             self.chosen.push(pair);
-            self.each(from + 1, visit)?;
+            self.visit_each(from + 1, visit)?;
             self.chosen.pop();
         }
-        self.each(from + 1, visit)
+        self.visit_each(from + 1, visit)
     }
 
-    fn allows(&self, new: InPlace) -> bool {
+    fn allows_hand_over(&self, new: InPlace) -> bool {
         let is_free = |old: &InPlace| old.input != new.input && old.output != new.output;
-        self.chosen.iter().all(is_free) && !self.leads(new.output, new.input)
+        self.chosen.iter().all(is_free) && !self.leads_to(new.output, new.input)
     }
 
-    fn leads(&self, from: BufferId, to: BufferId) -> bool {
+    fn leads_to(&self, from: BufferId, to: BufferId) -> bool {
         let next = self.chosen.iter().find(|pair| pair.input == from);
-        next.is_some_and(|pair| pair.output == to || self.leads(pair.output, to))
+        next.is_some_and(|pair| pair.output == to || self.leads_to(pair.output, to))
     }
 }
 
@@ -97,7 +98,7 @@ struct Above {
     more: i128,
 }
 
-struct Search<'i> {
+struct PrecedenceSearch<'i> {
     instance: &'i Instance,
     hand_overs: Vec<InPlace>,
     grain: i128,
@@ -113,7 +114,7 @@ struct Search<'i> {
     work: u64,
 }
 
-impl<'i> Search<'i> {
+impl<'i> PrecedenceSearch<'i> {
     fn new(instance: &'i Instance, hand_overs: &[InPlace], grain: i128, best: i128) -> Self {
         let units = |bytes: u64| i128::from(bytes) / grain;
         let buffers = instance.buffers();
@@ -131,7 +132,7 @@ impl<'i> Search<'i> {
         };
         for j in 0..buffers.len() {
             for i in 0..j {
-                let allowed = allowed(search.ruled_out(i, j));
+                let allowed = allowed_intervals(search.ruled_out(i, j));
                 if allowed.len() > 1 {
                     search.pairs.push((i, j, allowed));
                 }
@@ -159,8 +160,8 @@ impl<'i> Search<'i> {
         }
         let from = self.first_step(i).max(self.first_step(j));
         let mut out = Vec::new();
-        for p in first.pieces() {
-            for q in second.pieces() {
+        for p in first.active_pieces() {
+            for q in second.active_pieces() {
                 let start = p.steps.start().get().max(q.steps.start().get()).max(from);
                 if start < p.steps.end().get().min(q.steps.end().get()) {
                     let units = |bytes: Bytes| i128::from(bytes.get()) / self.grain;
@@ -172,23 +173,28 @@ impl<'i> Search<'i> {
             }
         }
         let is_pair = |a: BufferId, b: BufferId| (a.index(), b.index()) == (i, j);
-        if self.instance.apart().iter().any(|p| is_pair(p.first, p.second) || is_pair(p.second, p.first)) {
+        if self
+            .instance
+            .keep_apart_pairs()
+            .iter()
+            .any(|p| is_pair(p.first, p.second) || is_pair(p.second, p.first))
+        {
             out.push((-self.size[j], self.size[i]));
         }
         out
     }
 
-    fn branch(&mut self, run: &mut Run<'_>, beside: &mut NodeHook<'_>) -> Result<(), Halt> {
+    fn branch_on_pair(&mut self, run: &mut Run<'_>, beside: &mut NodeHook<'_>) -> Result<(), Halt> {
         let work = 1 + self.pairs.len() as u64;
         self.work += work;
         run.tick(work)?;
         beside(run, self.work)?;
         let height = run.height_to_beat().map(|height| i128::from(height.get()));
         self.best = height.map_or(self.best, |height| self.best.min((height + self.grain - 1) / self.grain));
-        let Some(low) = self.lowest() else { return Ok(()) };
-        let Some((i, j, allowed)) = self.broken(&low) else {
-            self.best = self.height(&low);
-            return run.offer(self.plan(&low));
+        let Some(low) = self.lowest_offsets() else { return Ok(()) };
+        let Some((i, j, allowed)) = self.broken_pair(&low) else {
+            self.best = self.height_of(&low);
+            return run.offer(self.plan_of(&low));
         };
         for (least, most) in allowed {
             let known = self.above.len();
@@ -198,20 +204,20 @@ impl<'i> Search<'i> {
             if most < FAR {
                 self.above.push(Above { offset: i, from: j, more: -most });
             }
-            let ended = self.branch(run, beside);
+            let ended = self.branch_on_pair(run, beside);
             self.above.truncate(known);
             ended?;
         }
         Ok(())
     }
 
-    fn height(&self, low: &[i128]) -> i128 {
+    fn height_of(&self, low: &[i128]) -> i128 {
         low.iter().zip(&self.size).map(|(low, size)| low + size).max().unwrap_or(0)
     }
 
     /// The lowest offsets that satisfy the choices so far; `None` if no offsets do, or if they are not lower than the
     /// best.
-    fn lowest(&self) -> Option<Vec<i128>> {
+    fn lowest_offsets(&self) -> Option<Vec<i128>> {
         let mut low: Vec<i128> = self.pin.iter().map(|pin| pin.unwrap_or(0)).collect();
         loop {
             let mut rose = false;
@@ -228,7 +234,7 @@ impl<'i> Search<'i> {
                 }
             }
             if !rose {
-                return self.is_better(self.height(&low)).then_some(low);
+                return self.is_better(self.height_of(&low)).then_some(low);
             }
         }
     }
@@ -238,7 +244,7 @@ impl<'i> Search<'i> {
     }
 
     /// The violated pair with the fewest choices; among equals the one that costs the most.
-    fn broken(&self, low: &[i128]) -> Option<(usize, usize, Vec<Interval>)> {
+    fn broken_pair(&self, low: &[i128]) -> Option<(usize, usize, Vec<Interval>)> {
         let is_broken = |(i, j, allowed): &&(usize, usize, Vec<Interval>)| {
             let difference = low[*j] - low[*i];
             !allowed.iter().any(|&(least, most)| least <= difference && difference <= most)
@@ -249,14 +255,14 @@ impl<'i> Search<'i> {
         self.pairs.iter().filter(is_broken).max_by_key(worth).cloned()
     }
 
-    fn plan(&self, low: &[i128]) -> Plan {
+    fn plan_of(&self, low: &[i128]) -> Plan {
         let bytes = |units: &i128| Offset::new(u64::try_from(units * self.grain).unwrap_or(u64::MAX));
         Plan { offsets: low.iter().map(bytes).collect(), in_place: self.hand_overs.clone() }
     }
 }
 
 /// The allowed intervals that remain when intervals without their ends are ruled out.
-fn allowed(mut ruled_out: Vec<Interval>) -> Vec<Interval> {
+fn allowed_intervals(mut ruled_out: Vec<Interval>) -> Vec<Interval> {
     ruled_out.retain(|(from, to)| to - from > 1);
     ruled_out.sort_unstable();
     let mut allowed = Vec::new();

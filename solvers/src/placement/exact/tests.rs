@@ -1,6 +1,6 @@
 //! The search alone, without a start and without other bounds, against brute force.
 
-use planlab_dsa::testing::{Shape, brute_force_within, corpus, deep, exhaustive, instances};
+use planlab_dsa::testing::{Shape, brute_force_within, corpus, deep_config, instances, lowest_height};
 use planlab_dsa::{
     Budget, Buffer, BufferId, Bytes, Descriptor, Honours, InPlace, Instance, LiveRange, Pause, Planner, Stop,
     execute,
@@ -9,23 +9,23 @@ use proptest::prelude::*;
 
 use crate::feasibility::Problem;
 use crate::placement::greedy::Fit;
-use crate::placement::testing::{buffer, draws, in_place, scripted};
+use crate::placement::testing::{in_place, pseudo_random, scripted, test_buffer};
 use crate::placement::{Order, Portfolio};
 
-use super::minimise::{Task, minimise};
+use super::minimise::{Task, minimise_height};
 use super::{Exact, precedence};
 
 fn search_alone() -> impl Planner {
     let descriptor = Exact.descriptor();
     let honours = Honours { in_place: false, ..descriptor.honours };
     scripted(Descriptor { honours, ..descriptor }, |run| match Task::peeled_from(run, 0) {
-        Some(task) => minimise(run, &task),
+        Some(task) => minimise_height(run, &task),
         None => Ok(()),
     })
 }
 
 fn precedences_alone() -> impl Planner {
-    scripted(Exact.descriptor(), |run| precedence::minimise(run, &mut |_, _| Ok(())))
+    scripted(Exact.descriptor(), |run| precedence::minimise_by_precedence(run, &mut |_, _| Ok(())))
 }
 
 /// The proven optimum, or `None` if no plan was found; any other outcome fails.
@@ -42,14 +42,14 @@ fn lowest(instance: &Instance) -> Option<[Option<u64>; 2]> {
 }
 
 proptest! {
-    #![proptest_config(deep(2_000))]
+    #![proptest_config(deep_config(2_000))]
 
     #[test]
     fn a_bare_search_has_the_optimum_without_hand_overs(
         instance in prop_oneof![
-            instances(Shape::plain()),
-            instances(Shape::plain().with_alignment(true).with_pins(true)),
-            instances(Shape::plain().with_pauses(true).with_apart(true).with_pins(true).with_alignment(true)),
+            instances(Shape::plain_buffers()),
+            instances(Shape::plain_buffers().with_alignment(true).with_pins(true)),
+            instances(Shape::plain_buffers().with_pauses(true).with_apart(true).with_pins(true).with_alignment(true)),
         ],
     ) {
         if let (Some([_, known]), true) = (lowest(&instance), Problem::new(&instance).is_some()) {
@@ -59,7 +59,7 @@ proptest! {
 
     #[test]
     fn hand_overs_and_windows(
-        instance in instances(Shape::everything().with_arenas(false).with_max_buffers(7)),
+        instance in instances(Shape::every_feature().with_arenas(false).with_max_buffers(7)),
     ) {
         if let Some([known, _]) = lowest(&instance) {
             prop_assert_eq!(optimum(&precedences_alone(), &instance), known);
@@ -68,13 +68,13 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(deep(200))]
+    #![proptest_config(deep_config(200))]
 
     #[test]
     fn larger_plain_instances(
-        instance in instances(Shape::plain().with_max_buffers(13).with_max_size(9)),
+        instance in instances(Shape::plain_buffers().with_max_buffers(13).with_max_size(9)),
     ) {
-        if let Some(known) = exhaustive(&instance, 2_000_000) {
+        if let Some(known) = lowest_height(&instance, 2_000_000) {
             prop_assert_eq!(optimum(&search_alone(), &instance), Some(known.get()));
         }
     }
@@ -90,7 +90,8 @@ fn capacities_around_the_optimum() {
             continue;
         };
         for planner in [&Exact as &dyn Planner, &Portfolio] {
-            if planner.descriptor().honours.refuses(instance).is_some() || known == Bytes::ZERO {
+            if planner.descriptor().honours.first_refused_feature(instance).is_some() || known == Bytes::ZERO
+            {
                 continue;
             }
             let end = |bytes: u64| {
@@ -108,13 +109,13 @@ fn capacities_around_the_optimum() {
 #[test]
 fn a_portfolio_is_never_worse_than_its_greedy_planners() {
     for case in corpus() {
-        if Portfolio.descriptor().honours.refuses(&case.instance).is_some() {
+        if Portfolio.descriptor().honours.first_refused_feature(&case.instance).is_some() {
             continue;
         }
         let budget = || Budget { work: Some(200_000), ..Budget::default() };
         let mine = execute(&Portfolio, &case.instance, budget(), 7).height();
         for order in Order::ALL {
-            let theirs = execute(&Fit::first(order), &case.instance, budget(), 7).height();
+            let theirs = execute(&Fit::first_fit(order), &case.instance, budget(), 7).height();
             assert!(theirs.is_none() || mine <= theirs, "{}: {mine:?} {theirs:?}", case.name);
         }
     }
@@ -123,8 +124,8 @@ fn a_portfolio_is_never_worse_than_its_greedy_planners() {
 /// Windows are treated as whole buffers, so that large instances with them are planned in time.
 #[test]
 fn many_buffers_with_a_window_keep_the_limits() {
-    let mut draw = draws(5);
-    let mut buffers: Vec<Buffer> = (0..3_000_u32).map(|at| buffer(1 + draw(90), at, at + 9)).collect();
+    let mut draw = pseudo_random(5);
+    let mut buffers: Vec<Buffer> = (0..3_000_u32).map(|at| test_buffer(1 + draw(90), at, at + 9)).collect();
     let steps = LiveRange::new(3, 5).expect("not empty");
     let window = Some(Bytes::ZERO..Bytes::new(1));
     buffers[0] = buffers[0].clone().with_pauses(vec![Pause { steps, window }]);
@@ -138,7 +139,7 @@ fn many_buffers_with_a_window_keep_the_limits() {
 #[test]
 fn a_long_chain_in_place_is_as_tall_as_one_buffer() {
     let instance = Instance::builder()
-        .buffers((0..40).map(|at| buffer(64, at, at + 2)))
+        .buffers((0..40).map(|at| test_buffer(64, at, at + 2)))
         .in_place((0..39).map(|at| in_place(at, at + 1)))
         .build()
         .expect("valid");
@@ -153,14 +154,14 @@ fn a_long_chain_in_place_is_as_tall_as_one_buffer() {
 /// limit ends the search.
 #[test]
 fn hand_overs_of_larger_instances_are_searched_to_the_limit() {
-    let mut draw = draws(3);
+    let mut draw = pseudo_random(3);
     for case in 0..60_u32 {
         let (count, steps) = if case % 3 == 0 { (90, 36) } else { (30, 12) };
         let buffers: Vec<Buffer> = (0..count)
             .map(|_| {
                 let start = u32::try_from(draw(steps)).expect("small");
                 let width = 1 + u32::try_from(draw(5)).expect("small");
-                buffer(4 + 4 * draw(3), start, start + width)
+                test_buffer(4 + 4 * draw(3), start, start + width)
             })
             .collect();
         let mut builder = Instance::builder();
@@ -188,7 +189,7 @@ fn known_optima_are_proved() {
     for case in corpus() {
         let instance = &case.instance;
         let (Some(known), true) = (case.optimum, instance.len() <= 100) else { continue };
-        if Exact.descriptor().honours.refuses(instance).is_none() {
+        if Exact.descriptor().honours.first_refused_feature(instance).is_none() {
             assert_eq!(optimum(&Exact, instance), Some(known.get()), "{}", case.name);
         }
     }

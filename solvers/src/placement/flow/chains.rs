@@ -57,7 +57,7 @@ pub(super) struct Network {
     goes_into: Vec<Option<u32>>,
     /// The potentials of all links, then of the supplies, then of the demands.
     potentials: Vec<u64>,
-    search: Search,
+    search: PathSearch,
 }
 
 /// A node of the search: a link, a supply, or a demand.
@@ -81,48 +81,48 @@ impl Network {
     /// Without a flow; O(n log^2 n).
     pub(super) fn new(instance: &Instance) -> Self {
         let sizes: Vec<u64> = instance.buffers().iter().map(|buffer| buffer.size.get()).collect();
-        let links = chains(instance, &sizes);
+        let links = halving_chains(instance, &sizes);
         let nodes = links.len() + 2 * sizes.len();
         let demands = links.iter().zip(0_u32..).filter(|(link, _)| !link.is_supply);
         Self {
             demands: Adjacency::new(sizes.len(), demands.map(|(link, number)| (link.buffer, number))),
             goes_into: vec![None; sizes.len()],
             potentials: vec![0; nodes],
-            search: Search::new(nodes),
+            search: PathSearch::new(nodes),
             sizes,
             links,
         }
     }
 
     /// Meets the demand of a buffer; returns the number of nodes examined.
-    pub(super) fn supply(&mut self, id: BufferId) -> u64 {
+    pub(super) fn supply_demand(&mut self, id: BufferId) -> u64 {
         let root = Node::Demand(id.get());
-        self.search.begin(self.index(root));
+        self.search.begin_search(self.node_index(root));
         let mut best: Option<(u64, Begin)> = None;
-        while let Some((distance, index)) = self.search.next() {
+        while let Some((distance, index)) = self.search.nearest_unsettled() {
             if best.is_some_and(|(least, _)| least <= distance) {
                 break;
             }
-            self.search.settle(index);
-            let node = self.node(index);
-            if let Some((rest, begin)) = self.begin(node) {
+            self.search.settle_node(index);
+            let node = self.node_at(index);
+            if let Some((rest, begin)) = self.path_begin(node) {
                 let length = distance + rest;
                 if best.is_none_or(|(least, _)| length < least) {
                     best = Some((length, begin));
                 }
             }
-            self.expand(node, distance);
+            self.expand_node(node, distance);
         }
         let (length, begin) = best.expect("an object can be opened for the demand itself");
         for &index in &self.search.settled {
-            self.potentials[index as usize] += length.saturating_sub(self.search.distance(index));
+            self.potentials[index as usize] += length.saturating_sub(self.search.distance_of(index));
         }
-        self.augment(begin, root);
+        self.augment_path(begin, root);
         self.search.settled.len() as u64
     }
 
     /// For each buffer the one that it follows, from splitting the flow of each chain.
-    pub(super) fn followed(&self) -> Vec<Option<BufferId>> {
+    pub(super) fn followed_buffers(&self) -> Vec<Option<BufferId>> {
         let mut followed = vec![None; self.sizes.len()];
         let mut waiting: VecDeque<&Link> = VecDeque::new();
         for link in self.links.iter().filter(|link| link.is_used) {
@@ -138,7 +138,7 @@ impl Network {
         followed
     }
 
-    fn index(&self, node: Node) -> u32 {
+    fn node_index(&self, node: Node) -> u32 {
         let links = u32::try_from(self.links.len()).expect("fewer than 2^32 links");
         let buffers = u32::try_from(self.sizes.len()).expect("an instance has fewer than 2^32 buffers");
         match node {
@@ -148,8 +148,8 @@ impl Network {
         }
     }
 
-    fn node(&self, index: u32) -> Node {
-        let first = |node| self.index(node);
+    fn node_at(&self, index: u32) -> Node {
+        let first = |node| self.node_index(node);
         if index < first(Node::Supply(0)) {
             Node::Link(index)
         } else if index < first(Node::Demand(0)) {
@@ -160,13 +160,13 @@ impl Network {
     }
 
     /// The cost of beginning a path at a node, if one can begin there.
-    fn begin(&self, node: Node) -> Option<(u64, Begin)> {
+    fn path_begin(&self, node: Node) -> Option<(u64, Begin)> {
         match node {
             Node::Supply(buffer) if self.goes_into[buffer as usize].is_none() => {
                 Some((0, Begin::Supply(buffer)))
             }
             Node::Demand(buffer) => {
-                let potential = self.potentials[self.index(node) as usize];
+                let potential = self.potentials[self.node_index(node) as usize];
                 Some((self.sizes[buffer as usize] - potential, Begin::Open(buffer)))
             }
             _ => None,
@@ -174,19 +174,19 @@ impl Network {
     }
 
     /// Examines every node from which a unit can come to a node.
-    fn expand(&mut self, node: Node, distance: u64) {
+    fn expand_node(&mut self, node: Node, distance: u64) {
         match node {
             Node::Demand(buffer) => {
                 for place in 0..self.demands.of(buffer).len() {
                     let link = self.demands.of(buffer)[place];
                     if !self.links[link as usize].is_used {
-                        self.relax(Node::Link(link), node, 0, distance);
+                        self.relax_edge(Node::Link(link), node, 0, distance);
                     }
                 }
             }
             Node::Supply(buffer) => {
                 if let Some(link) = self.goes_into[buffer as usize] {
-                    self.relax(Node::Link(link), node, 0, distance);
+                    self.relax_edge(Node::Link(link), node, 0, distance);
                 }
             }
             Node::Link(link) => self.expand_link(link, distance),
@@ -196,49 +196,49 @@ impl Network {
     fn expand_link(&mut self, number: u32, distance: u64) {
         let (node, link) = (Node::Link(number), self.links[number as usize]);
         match (link.is_supply, link.is_used) {
-            (true, false) => self.relax(Node::Supply(link.buffer), node, 0, distance),
-            (false, true) => self.relax(Node::Demand(link.buffer), node, 0, distance),
+            (true, false) => self.relax_edge(Node::Supply(link.buffer), node, 0, distance),
+            (false, true) => self.relax_edge(Node::Demand(link.buffer), node, 0, distance),
             _ => {}
         }
         if link.has_next {
             // Downwards at no cost, or a reduction of the upward flow.
-            let cost = if link.flow > 0 { -self.rise(number) } else { 0 };
-            self.relax(Node::Link(number + 1), node, cost, distance);
+            let cost = if link.flow > 0 { -self.size_difference(number) } else { 0 };
+            self.relax_edge(Node::Link(number + 1), node, cost, distance);
         }
         if let Some(below) = number.checked_sub(1)
             && self.links[below as usize].has_next
         {
             // Upwards at the difference, or a reduction of the downward flow.
-            let cost = if self.links[below as usize].flow < 0 { 0 } else { self.rise(below) };
-            self.relax(Node::Link(below), node, cost, distance);
+            let cost = if self.links[below as usize].flow < 0 { 0 } else { self.size_difference(below) };
+            self.relax_edge(Node::Link(below), node, cost, distance);
         }
     }
 
     /// The difference in size between a link and the next.
-    fn rise(&self, link: u32) -> i128 {
+    fn size_difference(&self, link: u32) -> i128 {
         let size = |link: u32| i128::from(self.sizes[self.links[link as usize].buffer as usize]);
         size(link + 1) - size(link)
     }
 
-    fn relax(&mut self, from: Node, to: Node, cost: i128, distance: u64) {
-        let (from, to) = (self.index(from), self.index(to));
+    fn relax_edge(&mut self, from: Node, to: Node, cost: i128, distance: u64) {
+        let (from, to) = (self.node_index(from), self.node_index(to));
         let potential = |index: u32| i128::from(self.potentials[index as usize]);
         let reduced = cost + potential(from) - potential(to);
         let length = u64::try_from(reduced).ok().and_then(|reduced| distance.checked_add(reduced));
         debug_assert!(reduced >= 0, "potentials keep reduced costs from being negative");
         // A length above 64 bits is longer than opening an object.
         if let Some(length) = length {
-            self.search.reach(from, to, length, distance);
+            self.search.reach_node(from, to, length, distance);
         }
     }
 
-    fn augment(&mut self, begin: Begin, root: Node) {
+    fn augment_path(&mut self, begin: Begin, root: Node) {
         let mut node = match begin {
             Begin::Supply(buffer) => Node::Supply(buffer),
             Begin::Open(buffer) => Node::Demand(buffer),
         };
         while node != root {
-            let next = self.node(self.search.next_of(self.index(node)));
+            let next = self.node_at(self.search.next_of(self.node_index(node)));
             match (node, next) {
                 (Node::Supply(buffer), Node::Link(link)) => {
                     self.goes_into[buffer as usize] = Some(link);
@@ -258,7 +258,7 @@ impl Network {
 }
 
 /// The chains of all halvings, one after the other.
-fn chains(instance: &Instance, sizes: &[u64]) -> Vec<Link> {
+fn halving_chains(instance: &Instance, sizes: &[u64]) -> Vec<Link> {
     let mut events: Vec<(u32, bool, u32)> = Vec::with_capacity(2 * sizes.len());
     for (buffer, id) in instance.buffers().iter().zip(0..) {
         events.push((buffer.live.end().get(), false, id));
@@ -300,7 +300,7 @@ fn push_chain(links: &mut Vec<Link>, chain: impl Iterator<Item = (u32, bool)>) {
 }
 
 /// Distances to one demand, and the paths to it.
-struct Search {
+struct PathSearch {
     turn: u32,
     /// The turn at which each node was reached, and at which it was settled.
     reached: Vec<u32>,
@@ -314,7 +314,7 @@ struct Search {
     settled: Vec<u32>,
 }
 
-impl Search {
+impl PathSearch {
     fn new(nodes: usize) -> Self {
         Self {
             turn: 0,
@@ -329,17 +329,17 @@ impl Search {
         }
     }
 
-    fn begin(&mut self, root: u32) {
+    fn begin_search(&mut self, root: u32) {
         self.turn += 1;
         self.near.clear();
         self.far.clear();
         self.settled.clear();
         self.at = 0;
-        self.reach(root, root, 0, 0);
+        self.reach_node(root, root, 0, 0);
     }
 
     /// Records a path from a node over `next`, where `next` is at `distance` and the arc has the given length.
-    fn reach(&mut self, node: u32, next: u32, length: u64, distance: u64) {
+    fn reach_node(&mut self, node: u32, next: u32, length: u64, distance: u64) {
         let index = node as usize;
         if self.reached[index] == self.turn && self.distances[index] <= length {
             return;
@@ -353,7 +353,7 @@ impl Search {
     }
 
     /// The nearest node that is not settled.
-    fn next(&mut self) -> Option<(u64, u32)> {
+    fn nearest_unsettled(&mut self) -> Option<(u64, u32)> {
         loop {
             let (distance, node) = match self.near.pop() {
                 Some(node) => (self.at, node),
@@ -366,12 +366,12 @@ impl Search {
         }
     }
 
-    fn settle(&mut self, node: u32) {
+    fn settle_node(&mut self, node: u32) {
         self.done[node as usize] = self.turn;
         self.settled.push(node);
     }
 
-    fn distance(&self, node: u32) -> u64 {
+    fn distance_of(&self, node: u32) -> u64 {
         self.distances[node as usize]
     }
 

@@ -39,7 +39,7 @@ use planlab_dsa::{BufferId, Descriptor, Halt, Instance, Plan, Planner, Run};
 
 use super::chains::Network;
 use crate::placement::Order;
-use crate::placement::sharing::{HONOURS, stacked};
+use crate::placement::sharing::{HONOURS, stack_objects};
 
 /// Shared objects by minimum-cost flow; key `mincost-flow`.
 ///
@@ -73,29 +73,29 @@ impl Planner for MincostFlow {
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         let instance = run.instance();
-        let followed = followed(instance, |work| run.tick(work))?;
-        run.offer(Plan::from_offsets(stacked(instance, &objects(instance, &followed))))
+        let followed = followed_buffers(instance, |work| run.tick(work))?;
+        run.offer(Plan::from_offsets(stack_objects(instance, &object_numbers(instance, &followed))))
     }
 }
 
 /// For each buffer the one that it follows in its object, in an optimal flow.
-fn followed<E>(
+fn followed_buffers<E>(
     instance: &Instance,
     mut tick: impl FnMut(u64) -> Result<(), E>,
 ) -> Result<Vec<Option<BufferId>>, E> {
     let mut network = Network::new(instance);
-    for id in Order::Start.of(instance) {
-        let work = network.supply(id);
+    for id in Order::Start.sort_buffers(instance) {
+        let work = network.supply_demand(id);
         tick(work)?;
     }
-    Ok(network.followed())
+    Ok(network.followed_buffers())
 }
 
 /// The object of each buffer: that of the one that it follows, or a new one.
-fn objects(instance: &Instance, followed: &[Option<BufferId>]) -> Vec<u32> {
+fn object_numbers(instance: &Instance, followed: &[Option<BufferId>]) -> Vec<u32> {
     let mut object_of = vec![0; instance.len()];
     let mut opened = 0..;
-    for id in Order::Start.of(instance) {
+    for id in Order::Start.sort_buffers(instance) {
         object_of[id.index()] = match followed[id.index()] {
             Some(before) => object_of[before.index()],
             None => opened.next().expect("no more objects than buffers"),
@@ -113,7 +113,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::instance;
+    use crate::placement::testing::test_instance;
 
     fn height(instance: &Instance) -> u64 {
         execute(&MincostFlow, instance, Budget::default(), 0).height().expect("a plan").get()
@@ -121,7 +121,7 @@ mod tests {
 
     /// The bytes with which objects are opened, and of their growth.
     fn cost(instance: &Instance) -> u64 {
-        let Ok(followed) = followed(instance, |_| Ok::<(), std::convert::Infallible>(()));
+        let Ok(followed) = followed_buffers(instance, |_| Ok::<(), std::convert::Infallible>(()));
         let size = |id: BufferId| instance.buffer(id).size.get();
         let grown = |id: BufferId| size(id).saturating_sub(followed[id.index()].map_or(0, size));
         instance.ids().map(grown).sum()
@@ -130,9 +130,9 @@ mod tests {
     /// The records from the tests of the public code, and the expected sum of the objects.
     #[test]
     fn published_records_have_the_published_sum() {
-        let chain = instance(&[(16, 0, 2), (8, 1, 3), (64, 2, 4), (32, 3, 5), (8, 4, 6)]);
+        let chain = test_instance(&[(16, 0, 2), (8, 1, 3), (64, 2, 4), (32, 3, 5), (8, 4, 6)]);
         assert_eq!(height(&chain), 64 + 32);
-        let records = instance(&[
+        let records = test_instance(&[
             (32, 0, 2),
             (32, 1, 5),
             (8, 2, 6),
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn sizes_of_nearly_64_bits_do_not_overflow() {
         let large = u64::MAX / 2 - 10;
-        let rows = instance(&[(large, 0, 1), (1, 1, 2), (large - 1, 2, 3), (7, 2, 3)]);
+        let rows = test_instance(&[(large, 0, 1), (1, 1, 2), (large - 1, 2, 3), (7, 2, 3)]);
         assert_eq!(height(&rows), large + 1 + 6);
     }
 
@@ -226,7 +226,7 @@ mod tests {
     proptest! {
         #[test]
         fn cost_and_height_are_those_of_a_cheapest_assignment(
-            instance in instances(Shape::plain().with_max_buffers(8).with_max_steps(12)),
+            instance in instances(Shape::plain_buffers().with_max_buffers(8).with_max_steps(12)),
         ) {
             let (mut least, mut heights) = (u64::MAX, Vec::new());
             every(&instance, &mut Vec::new(), &mut |cost, height| {
@@ -244,7 +244,7 @@ mod tests {
 
         #[test]
         fn the_cost_is_that_of_the_network_with_every_arc(
-            instance in instances(Shape::plain().with_max_buffers(30).with_max_steps(25).with_max_size(40)),
+            instance in instances(Shape::plain_buffers().with_max_buffers(30).with_max_steps(25).with_max_size(40)),
         ) {
             let cost = cost(&instance);
             prop_assert_eq!(cost, dense(&instance));

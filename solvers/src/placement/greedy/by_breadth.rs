@@ -25,7 +25,7 @@ use planlab_dsa::{BufferId, Descriptor, Halt, Instance, Planner, Run};
 
 use super::HONOURS;
 use super::placer::{Rule, plan_in_order};
-use crate::placement::order::{Peaks, by};
+use crate::placement::order::{Peaks, sort_by};
 
 /// Broadest step first, its buffers by size, best fit; key `greedy-by-breadth`.
 ///
@@ -65,8 +65,8 @@ impl Planner for GreedyByBreadth {
 /// The buffers, each at the broadest step of its live range, then by size, then by id.
 pub(crate) fn broadest_first(instance: &Instance) -> Vec<BufferId> {
     let peaks = Peaks::new(instance);
-    by(instance, |buffer| {
-        let (breadth, step) = peaks.of(buffer);
+    sort_by(instance, |buffer| {
+        let (breadth, step) = peaks.peak_of(buffer);
         (Reverse(breadth), step, Reverse(buffer.size))
     })
 }
@@ -98,7 +98,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_sort_equals_the_published_loop(
-            instance in instances(Shape::plain().with_max_buffers(20).with_max_steps(12).with_max_size(8)),
+            instance in instances(Shape::plain_buffers().with_max_buffers(20).with_max_steps(12).with_max_size(8)),
         ) {
             prop_assert_eq!(broadest_first(&instance), literal(&instance));
         }

@@ -53,7 +53,7 @@ impl Planner for GreedyBySize {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        let order = Order::Size.of(run.instance());
+        let order = Order::Size.sort_buffers(run.instance());
         plan_in_order(run, &order, Rule::BestFit)
     }
 }

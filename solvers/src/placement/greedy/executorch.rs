@@ -44,7 +44,7 @@ use std::ops::Range;
 use planlab_dsa::{Alignment, Buffer, Descriptor, Halt, Honours, LiveRange, Offset, Plan, Planner, Run};
 
 use crate::demands::fits_arenas;
-use crate::placement::order::by;
+use crate::placement::order::sort_by;
 use crate::trees::{Blocked, Columns, Occupancy, Span};
 
 /// Buckets by size; key `executorch`.
@@ -99,17 +99,17 @@ impl Planner for Executorch {
         let columns = Columns::of_live_ranges(instance);
         let shelf = Shelf { buckets: Vec::new(), taken: Occupancy::new(columns.len()) };
         let mut arenas = vec![shelf; instance.arenas().len()];
-        let mut places = vec![Place::default(); instance.len()];
-        for id in by(instance, |buffer| Reverse(padded(buffer))) {
+        let mut places = vec![BucketPlace::default(); instance.len()];
+        for id in sort_by(instance, |buffer| Reverse(padded_size(buffer))) {
             let buffer = instance.buffer(id);
-            let (shelf, columns) = (&mut arenas[buffer.arena.index()], columns.of(buffer.live));
-            let (place, looks) = shelf.find(buffer, columns.clone(), self.stacking);
+            let (shelf, columns) = (&mut arenas[buffer.arena.index()], columns.columns_of(buffer.live));
+            let (place, looks) = shelf.find_place(buffer, columns.clone(), self.stacking);
             run.tick(looks + 1)?;
-            shelf.put(buffer, columns, place);
+            shelf.put_buffer(buffer, columns, place);
             places[id.index()] = place;
         }
-        let bases: Vec<Vec<u64>> = arenas.iter().map(Shelf::bases).collect();
-        let offset = |(buffer, place): (&Buffer, &Place)| {
+        let bases: Vec<Vec<u64>> = arenas.iter().map(Shelf::bucket_bases).collect();
+        let offset = |(buffer, place): (&Buffer, &BucketPlace)| {
             Offset::new(bases[buffer.arena.index()][place.bucket] + place.offset)
         };
         let offsets: Vec<Offset> = instance.buffers().iter().zip(&places).map(offset).collect();
@@ -118,12 +118,12 @@ impl Planner for Executorch {
 }
 
 /// The size in bytes, rounded up to the alignment.
-pub(super) fn padded(buffer: &Buffer) -> u64 {
+pub(super) fn padded_size(buffer: &Buffer) -> u64 {
     buffer.align.round_up(buffer.size.get()).expect("an instance leaves room for all padding")
 }
 
 /// Stacks blocks in their order and returns their lowest offsets; each has a height in bytes and an alignment.
-pub(super) fn stacked(blocks: impl Iterator<Item = (u64, Alignment)>) -> Vec<u64> {
+pub(super) fn stack_blocks(blocks: impl Iterator<Item = (u64, Alignment)>) -> Vec<u64> {
     let mut top = 0;
     let base = |(height, align): (u64, Alignment)| {
         let base = align.round_up(top).expect("an instance leaves room for all padding");
@@ -135,7 +135,7 @@ pub(super) fn stacked(blocks: impl Iterator<Item = (u64, Alignment)>) -> Vec<u64
 
 /// A buffer's place: a bucket, and an offset in it in bytes.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct BucketPlace {
     bucket: usize,
     offset: u64,
 }
@@ -150,25 +150,26 @@ struct Shelf {
 
 impl Shelf {
     /// A place for a buffer (behind the last bucket if none has room), and the number of buckets examined.
-    fn find(&self, buffer: &Buffer, columns: Range<usize>, stacking: bool) -> (Place, u64) {
-        if let Some(bucket) = self.free(buffer, columns) {
-            return (Place { bucket, offset: 0 }, 0);
+    fn find_place(&self, buffer: &Buffer, columns: Range<usize>, stacking: bool) -> (BucketPlace, u64) {
+        if let Some(bucket) = self.free_bucket(buffer, columns) {
+            return (BucketPlace { bucket, offset: 0 }, 0);
         }
         // The buffers that it overlaps are at least as large, and leave no room in a smaller bucket.
-        let bytes = padded(buffer);
+        let bytes = padded_size(buffer);
         let large = self.buckets.partition_point(|bucket| stacking && bucket.size / 2 >= bytes);
-        let above = |bucket: usize| Some(Place { bucket, offset: self.buckets[bucket].above(buffer)? });
+        let above =
+            |bucket: usize| Some(BucketPlace { bucket, offset: self.buckets[bucket].offset_above(buffer)? });
         let place = (0..large).find_map(above);
-        (place.unwrap_or(Place { bucket: self.buckets.len(), offset: 0 }), large as u64)
+        (place.unwrap_or(BucketPlace { bucket: self.buckets.len(), offset: 0 }), large as u64)
     }
 
     /// The first bucket that may hold a buffer and in which nothing overlaps it in time.
-    fn free(&self, buffer: &Buffer, columns: Range<usize>) -> Option<usize> {
+    fn free_bucket(&self, buffer: &Buffer, columns: Range<usize>) -> Option<usize> {
         let mut blocked = Blocked::default();
-        self.taken.block(columns, Span { start: 0, end: 1 }, &mut blocked);
+        self.taken.block_window(columns, Span { start: 0, end: 1 }, &mut blocked);
         let mut from = 0;
         loop {
-            let number = blocked.lowest(from, Alignment::ONE);
+            let number = blocked.lowest_free(from, Alignment::ONE);
             let index = usize::try_from(number).ok()?;
             if self.buckets.get(index)?.may_hold(buffer) {
                 return Some(index);
@@ -177,17 +178,17 @@ impl Shelf {
         }
     }
 
-    fn put(&mut self, buffer: &Buffer, columns: Range<usize>, place: Place) {
+    fn put_buffer(&mut self, buffer: &Buffer, columns: Range<usize>, place: BucketPlace) {
         if place.bucket == self.buckets.len() {
-            self.buckets.push(Bucket::of(buffer));
+            self.buckets.push(Bucket::from_buffer(buffer));
         }
-        self.buckets[place.bucket].put(buffer, place.offset);
+        self.buckets[place.bucket].put_buffer(buffer, place.offset);
         let number = place.bucket as u64;
-        self.taken.insert(columns, Span { start: number, end: number + 1 });
+        self.taken.insert_rectangle(columns, Span { start: number, end: number + 1 });
     }
 
-    fn bases(&self) -> Vec<u64> {
-        stacked(self.buckets.iter().map(|bucket| (bucket.height, bucket.align)))
+    fn bucket_bases(&self) -> Vec<u64> {
+        stack_blocks(self.buckets.iter().map(|bucket| (bucket.height, bucket.align)))
     }
 }
 
@@ -201,8 +202,8 @@ struct Bucket {
 }
 
 impl Bucket {
-    fn of(buffer: &Buffer) -> Self {
-        Self { size: padded(buffer), align: buffer.align, height: 0, outline: Outline::default() }
+    fn from_buffer(buffer: &Buffer) -> Self {
+        Self { size: padded_size(buffer), align: buffer.align, height: 0, outline: Outline::default() }
     }
 
     const fn may_hold(&self, buffer: &Buffer) -> bool {
@@ -210,16 +211,16 @@ impl Bucket {
     }
 
     /// The lowest offset above all that a buffer overlaps in time, if there is room.
-    fn above(&self, buffer: &Buffer) -> Option<u64> {
+    fn offset_above(&self, buffer: &Buffer) -> Option<u64> {
         if !self.may_hold(buffer) {
             return None;
         }
-        let offset = buffer.align.round_up(self.outline.highest(buffer.live))?;
-        (offset.checked_add(padded(buffer))? <= self.size).then_some(offset)
+        let offset = buffer.align.round_up(self.outline.highest_level(buffer.live))?;
+        (offset.checked_add(padded_size(buffer))? <= self.size).then_some(offset)
     }
 
-    fn put(&mut self, buffer: &Buffer, offset: u64) {
-        self.outline.raise(buffer.live, offset + padded(buffer));
+    fn put_buffer(&mut self, buffer: &Buffer, offset: u64) {
+        self.outline.raise_levels(buffer.live, offset + padded_size(buffer));
         self.height = self.height.max(offset + buffer.size.get());
     }
 }
@@ -231,20 +232,20 @@ struct Outline {
 }
 
 impl Outline {
-    fn at(&self, step: u32) -> u64 {
+    fn level_at(&self, step: u32) -> u64 {
         self.levels.range(..=step).next_back().map_or(0, |(_, &level)| level)
     }
 
-    fn highest(&self, live: LiveRange) -> u64 {
+    fn highest_level(&self, live: LiveRange) -> u64 {
         let (start, end): (u32, u32) = live.into();
         let later = self.levels.range(start..end).map(|(_, &level)| level);
-        later.fold(self.at(start), u64::max)
+        later.fold(self.level_at(start), u64::max)
     }
 
     /// Raises a range of steps to a level at or above its current one.
-    fn raise(&mut self, live: LiveRange, to: u64) {
+    fn raise_levels(&mut self, live: LiveRange, to: u64) {
         let (start, end): (u32, u32) = live.into();
-        let after = self.at(end);
+        let after = self.level_at(end);
         while let Some((&step, _)) = self.levels.range(start..end).next() {
             self.levels.remove(&step);
         }
@@ -260,17 +261,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::{aligned, offsets, placed};
+    use crate::placement::testing::{aligned, place_buffers, planned_offsets};
 
     #[test]
     fn a_bucket_takes_only_what_is_aligned_with_it() {
         let all = vec![aligned(6, 0, 1, 3), aligned(4, 1, 2, 4), aligned(3, 1, 2, 3)];
-        assert_eq!(placed(&Executorch::default(), all), [0, 8, 0]);
+        assert_eq!(place_buffers(&Executorch::default(), all), [0, 8, 0]);
     }
 
     /// The published loops over buckets; a bucket is a size and the buffers in it with their offsets.
     fn literal(instance: &Instance, stacking: bool) -> Vec<u64> {
-        let size = |id: BufferId| padded(instance.buffer(id));
+        let size = |id: BufferId| padded_size(instance.buffer(id));
         let mut order: Vec<BufferId> = instance.ids().collect();
         order.sort_by_key(|&id| Reverse(size(id)));
         let mut buckets: Vec<(u64, Vec<(BufferId, u64)>)> = Vec::new();
@@ -302,7 +303,7 @@ mod tests {
     proptest! {
         #[test]
         fn its_plans_are_those_of_the_published_loops(
-            plain in instances(Shape::plain().with_max_buffers(60).with_max_steps(30).with_max_size(60)),
+            plain in instances(Shape::plain_buffers().with_max_buffers(60).with_max_steps(30).with_max_size(60)),
             align in prop::sample::select(vec![1_u64, 4, 6]),
             stacking in any::<bool>(),
         ) {
@@ -310,7 +311,7 @@ mod tests {
             let aligned = plain.buffers().iter().map(|buffer| buffer.clone().with_align(align));
             let instance = Instance::from_buffers(aligned.collect()).expect("valid");
             let planner = Executorch::default().with_stacking(stacking);
-            prop_assert_eq!(offsets(&planner, &instance), literal(&instance, stacking));
+            prop_assert_eq!(planned_offsets(&planner, &instance), literal(&instance, stacking));
         }
     }
 }

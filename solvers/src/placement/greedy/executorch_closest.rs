@@ -27,7 +27,7 @@
 
 use planlab_dsa::{Alignment, Buffer, Descriptor, Halt, Honours, Offset, Plan, Planner, Run, Step};
 
-use super::executorch::{padded, stacked};
+use super::executorch::{padded_size, stack_blocks};
 use crate::demands::fits_arenas;
 use crate::placement::Order;
 
@@ -82,14 +82,14 @@ impl Planner for ExecutorchClosest {
         let instance = run.instance();
         let mut arenas: Vec<Vec<Object>> = vec![Vec::new(); instance.arenas().len()];
         let mut places = vec![0; instance.len()];
-        for id in Order::Start.of(instance) {
+        for id in Order::Start.sort_buffers(instance) {
             let buffer = instance.buffer(id);
             let objects = &mut arenas[buffer.arena.index()];
             run.tick(objects.len() as u64 + 1)?;
-            places[id.index()] = self.pick(objects, buffer);
+            places[id.index()] = self.pick_object(objects, buffer);
         }
         let bases =
-            |objects: &Vec<Object>| stacked(objects.iter().map(|object| (object.height, object.align)));
+            |objects: &Vec<Object>| stack_blocks(objects.iter().map(|object| (object.height, object.align)));
         let bases: Vec<Vec<u64>> = arenas.iter().map(bases).collect();
         let offset = |(buffer, &place): (&Buffer, &usize)| Offset::new(bases[buffer.arena.index()][place]);
         let offsets: Vec<Offset> = instance.buffers().iter().zip(&places).map(offset).collect();
@@ -98,15 +98,15 @@ impl Planner for ExecutorchClosest {
 }
 
 impl ExecutorchClosest {
-    fn pick(self, objects: &mut Vec<Object>, buffer: &Buffer) -> usize {
+    fn pick_object(self, objects: &mut Vec<Object>, buffer: &Buffer) -> usize {
         let mut picked: Option<usize> = None;
         for number in 0..objects.len() {
-            let distance = |number: usize| objects[number].size.abs_diff(padded(buffer));
+            let distance = |number: usize| objects[number].size.abs_diff(padded_size(buffer));
             let is_closer = picked.is_none_or(|picked| distance(number) < distance(picked));
             if objects[number].may_take(buffer) && is_closer {
                 picked = Some(number);
                 if self.passing_marks {
-                    objects[number].take(buffer);
+                    objects[number].take_buffer(buffer);
                 }
             }
         }
@@ -114,7 +114,7 @@ impl ExecutorchClosest {
         if picked == objects.len() {
             objects.push(Object { align: buffer.align, ..Object::default() });
         }
-        objects[picked].take(buffer);
+        objects[picked].take_buffer(buffer);
         picked
     }
 }
@@ -136,8 +136,8 @@ impl Object {
         self.free <= buffer.live.start() && buffer.align.divides(self.align.get())
     }
 
-    fn take(&mut self, buffer: &Buffer) {
-        self.size = self.size.max(padded(buffer));
+    fn take_buffer(&mut self, buffer: &Buffer) {
+        self.size = self.size.max(padded_size(buffer));
         self.height = self.height.max(buffer.size.get());
         self.free = buffer.live.end();
     }
@@ -150,36 +150,38 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::{aligned, buffer, offsets, placed};
+    use crate::placement::testing::{aligned, place_buffers, planned_offsets, test_buffer};
 
     #[test]
     fn an_object_that_is_passed_over_is_not_free_for_the_next() {
         // The third finds 8, then 4, which is closer; the fourth could have the 8.
-        let all = vec![buffer(8, 0, 1), buffer(4, 0, 1), buffer(4, 1, 3), buffer(8, 2, 3)];
-        assert_eq!(placed(&ExecutorchClosest::default(), all.clone()), [0, 8, 8, 12]);
-        assert_eq!(placed(&ExecutorchClosest::default().with_passing_marks(false), all), [0, 8, 8, 0]);
+        let all =
+            vec![test_buffer(8, 0, 1), test_buffer(4, 0, 1), test_buffer(4, 1, 3), test_buffer(8, 2, 3)];
+        assert_eq!(place_buffers(&ExecutorchClosest::default(), all.clone()), [0, 8, 8, 12]);
+        assert_eq!(place_buffers(&ExecutorchClosest::default().with_passing_marks(false), all), [0, 8, 8, 0]);
     }
 
     #[test]
     fn a_smaller_object_grows_and_of_equally_close_ones_the_first_is_taken() {
-        let all = vec![buffer(6, 0, 1), buffer(2, 0, 1), buffer(4, 1, 2), buffer(9, 2, 3)];
+        let all =
+            vec![test_buffer(6, 0, 1), test_buffer(2, 0, 1), test_buffer(4, 1, 2), test_buffer(9, 2, 3)];
         for planner in [ExecutorchClosest::default(), ExecutorchClosest::default().with_passing_marks(false)]
         {
-            assert_eq!(placed(&planner, all.clone()), [0, 9, 0, 0]);
+            assert_eq!(place_buffers(&planner, all.clone()), [0, 9, 0, 0]);
         }
     }
 
     #[test]
     fn an_object_takes_only_what_is_aligned_with_it() {
         let all = vec![aligned(6, 0, 1, 3), aligned(6, 1, 2, 4)];
-        assert_eq!(placed(&ExecutorchClosest::default(), all), [0, 8]);
+        assert_eq!(place_buffers(&ExecutorchClosest::default(), all), [0, 8]);
     }
 
     /// The planner without the marks, from the definition: the object of each buffer by id.
     fn literal(instance: &Instance) -> Vec<u64> {
         let mut objects: Vec<Vec<BufferId>> = Vec::new();
         let size = |object: &[BufferId]| object.iter().map(|&id| instance.buffer(id).size.get()).max();
-        for id in Order::Start.of(instance) {
+        for id in Order::Start.sort_buffers(instance) {
             let buffer = instance.buffer(id);
             let is_free = |object: &[BufferId]| {
                 object.iter().all(|&other| !instance.buffer(other).live.overlaps(buffer.live))
@@ -204,10 +206,10 @@ mod tests {
     proptest! {
         #[test]
         fn without_marks_each_buffer_takes_the_closest_free_object(
-            instance in instances(Shape::plain().with_max_buffers(60).with_max_steps(30).with_max_size(60)),
+            instance in instances(Shape::plain_buffers().with_max_buffers(60).with_max_steps(30).with_max_size(60)),
         ) {
             let planner = ExecutorchClosest::default().with_passing_marks(false);
-            prop_assert_eq!(offsets(&planner, &instance), literal(&instance));
+            prop_assert_eq!(planned_offsets(&planner, &instance), literal(&instance));
         }
     }
 }

@@ -34,7 +34,7 @@ use crate::placement::Order;
 ///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
 /// });
 /// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&Fit::first(Order::Size), &instance, Budget::default(), 0);
+/// let outcome = execute(&Fit::first_fit(Order::Size), &instance, Budget::default(), 0);
 /// assert_eq!(outcome.best.ok_or("a plan")?.offsets(), [8, 0, 8].map(Offset::new));
 /// let outcome = execute(&Fit::best_gap(Order::Start), &instance, Budget::default(), 0);
 /// assert_eq!(outcome.best.ok_or("a plan")?.offsets(), [0, 4, 0].map(Offset::new));
@@ -49,7 +49,7 @@ pub struct Fit {
 impl Fit {
     /// First fit in an order.
     #[must_use]
-    pub const fn first(order: Order) -> Self {
+    pub const fn first_fit(order: Order) -> Self {
         Self { order, rule: Rule::FirstFit }
     }
 
@@ -88,7 +88,7 @@ impl Planner for Fit {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        let order = self.order.of(run.instance());
+        let order = self.order.sort_buffers(run.instance());
         plan_in_order(run, &order, self.rule)
     }
 }

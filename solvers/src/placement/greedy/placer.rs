@@ -35,7 +35,7 @@ pub(crate) enum Rule {
 pub(crate) fn plan_in_order(run: &mut Run<'_>, order: &[BufferId], rule: Rule) -> Result<(), Halt> {
     let is_beaten =
         |run: &Run<'_>, height: u64| run.height_to_beat().is_some_and(|best| height >= best.get());
-    match place(run, order, rule, is_beaten)? {
+    match place_buffers(run, order, rule, is_beaten)? {
         Some(plan) => run.offer(plan),
         None => Ok(()),
     }
@@ -48,7 +48,7 @@ pub(crate) fn place_in_order(
     order: &[BufferId],
     rule: Rule,
 ) -> Result<Option<Plan>, Halt> {
-    place(run, order, rule, |_, _| false)
+    place_buffers(run, order, rule, |_, _| false)
 }
 
 /// The same, with the height, if that is at most `most` bytes.
@@ -58,12 +58,12 @@ pub(crate) fn place_at_most(
     rule: Rule,
     most: u64,
 ) -> Result<Option<(Plan, u64)>, Halt> {
-    let plan = place(run, order, rule, |_, height| height > most)?;
+    let plan = place_buffers(run, order, rule, |_, height| height > most)?;
     let sized = plan.and_then(|plan| plan.height(run.instance()).map(|height| (plan, height.get())));
     Ok(sized.filter(|&(_, height)| height <= most))
 }
 
-fn place(
+fn place_buffers(
     run: &mut Run<'_>,
     order: &[BufferId],
     rule: Rule,
@@ -72,13 +72,13 @@ fn place(
     let instance = run.instance();
     let Some(mut placer) = Placer::new(instance, run.scope() == Scope::Any) else { return Ok(None) };
     for (placed, &id) in order.iter().filter(|id| instance.buffer(**id).pin.is_none()).enumerate() {
-        let work = placer.place(id, rule);
+        let work = placer.place_buffer(id, rule);
         run.tick(work)?;
         if placed % PLACED_PER_LOOK == 0 && is_beaten(run, placer.height()) {
             return Ok(None);
         }
     }
-    Ok(placer.finish())
+    Ok(placer.finish_plan())
 }
 
 /// The offsets, in bytes, that first fit gives in an order; pinned buffers come first. Uses no hand-overs, and knows one
@@ -86,7 +86,7 @@ fn place(
 pub(crate) fn first_fit(instance: &Instance, order: &[u32], tick: &mut Tick<'_>) -> Result<Vec<u64>, Halt> {
     let mut placer = Placer::with_columns(instance, Columns::of_pieces(instance), &[], false);
     for id in order.iter().map(|&id| BufferId::new(id)).filter(|id| instance.buffer(*id).pin.is_none()) {
-        tick(placer.place(id, Rule::FirstFit))?;
+        tick(placer.place_buffer(id, Rule::FirstFit))?;
     }
     Ok(placer.offsets().collect())
 }
@@ -123,7 +123,7 @@ impl<'i> Placer<'i> {
     /// `None` if the pinned buffers cannot all stay at their pins.
     pub(super) fn new(instance: &'i Instance, hands_over: bool) -> Option<Self> {
         let pinned = pinned_hand_overs(instance)?;
-        Some(Self::with_columns(instance, Columns::new(ranges(instance)), &pinned, hands_over))
+        Some(Self::with_columns(instance, Columns::new(inserted_ranges(instance)), &pinned, hands_over))
     }
 
     fn with_columns(instance: &'i Instance, columns: Columns, pinned: &[InPlace], hands_over: bool) -> Self {
@@ -143,17 +143,17 @@ impl<'i> Placer<'i> {
         for id in instance.ids() {
             if let Some(pin) = instance.buffer(id).pin {
                 let input = pinned.iter().find(|pair| pair.output == id).map(|pair| pair.input);
-                this.put(id, pin.get(), input);
+                this.put_at(id, pin.get(), input);
             }
         }
         this
     }
 
     /// Places one buffer; returns the work that it took.
-    fn place(&mut self, id: BufferId, rule: Rule) -> u64 {
-        let mut blocked = self.blocked(id, false);
-        let free = self.choose(id, &mut blocked, rule, (0, None)).expect("there is no end above");
-        let work = blocked.looks() + 1;
+    fn place_buffer(&mut self, id: BufferId, rule: Rule) -> u64 {
+        let mut blocked = self.blocked_offsets(id, false);
+        let free = self.choose_offset(id, &mut blocked, rule, (0, None)).expect("there is no end above");
+        let work = blocked.look_count() + 1;
         let mut best: Choice = (free, None);
         for &input in self.inputs.of(id.get()) {
             if let Some(other) =
@@ -163,32 +163,33 @@ impl<'i> Placer<'i> {
             }
         }
         let (Preference { offset, .. }, input) = best;
-        self.put(id, offset, input);
+        self.put_at(id, offset, input);
         work
     }
 
     /// What blocks a buffer; with `is_late`, without its first step (it takes another's place then).
-    pub(super) fn blocked(&self, id: BufferId, is_late: bool) -> Blocked<'_> {
+    pub(super) fn blocked_offsets(&self, id: BufferId, is_late: bool) -> Blocked<'_> {
         let buffer = self.instance.buffer(id);
         let mut blocked = Blocked::default();
         let occupancy = &self.arenas[buffer.arena.index()];
-        for piece in pieces(self.instance, id, is_late) {
+        for piece in active_pieces(self.instance, id, is_late) {
             let window = Span { start: piece.window.start.get(), end: piece.window.end.get() };
-            occupancy.block(self.columns.of(piece.steps), window, &mut blocked);
+            occupancy.block_window(self.columns.columns_of(piece.steps), window, &mut blocked);
         }
-        let apart = self.apart.of(id.get()).iter().filter_map(|&other| self.span(BufferId::new(other)));
+        let apart =
+            self.apart.of(id.get()).iter().filter_map(|&other| self.placed_span(BufferId::new(other)));
         blocked.add_spans(apart.collect(), Span { start: 0, end: buffer.size.get() });
         blocked
     }
 
     /// The addresses of a placed buffer.
-    fn span(&self, id: BufferId) -> Option<Span> {
+    fn placed_span(&self, id: BufferId) -> Option<Span> {
         let start = self.offsets[id.index()]?;
         Some(Span { start, end: start + self.instance.buffer(id).size.get() })
     }
 
     /// The best offset for the rule among the free offsets from `from` to `last`.
-    fn choose(
+    fn choose_offset(
         &self,
         id: BufferId,
         blocked: &mut Blocked<'_>,
@@ -199,27 +200,27 @@ impl<'i> Placer<'i> {
         let is_in = |offset: u64| last.is_none_or(|last| offset <= last);
         match rule {
             Rule::FirstFit => {
-                let offset = blocked.lowest(from, align);
+                let offset = blocked.lowest_free(from, align);
                 is_in(offset).then_some(Preference { slack: 0, offset })
             }
             Rule::BestFit | Rule::BestFitAligned | Rule::BestFitMixed => {
-                let rooms = blocked.rooms(from).take_while(|room| is_in(room.low));
+                let rooms = blocked.free_rooms(from).take_while(|room| is_in(room.low));
                 let rooms = rooms.map(|room| Room { high: min_of_some(room.high, last), ..room });
-                smallest(rooms, align, rule)
+                smallest_room(rooms, align, rule)
             }
         }
     }
 
     /// The best offset for the rule among those inside a placed input.
     fn hand_over(&self, id: BufferId, input: BufferId, rule: Rule) -> Option<Choice> {
-        let Span { start, end } = self.span(input).filter(|_| !self.is_taken[input.index()])?;
+        let Span { start, end } = self.placed_span(input).filter(|_| !self.is_taken[input.index()])?;
         let last = end - self.instance.buffer(id).size.get();
-        let mut blocked = self.blocked(id, true);
-        let found = self.choose(id, &mut blocked, rule, (start, Some(last)))?;
+        let mut blocked = self.blocked_offsets(id, true);
+        let found = self.choose_offset(id, &mut blocked, rule, (start, Some(last)))?;
         Some((found, Some(input)))
     }
 
-    pub(super) fn put(&mut self, id: BufferId, offset: u64, input: Option<BufferId>) {
+    pub(super) fn put_at(&mut self, id: BufferId, offset: u64, input: Option<BufferId>) {
         let buffer = self.instance.buffer(id);
         self.offsets[id.index()] = Some(offset);
         let top = &mut self.tops[buffer.arena.index()];
@@ -229,10 +230,10 @@ impl<'i> Placer<'i> {
             self.in_place.push(InPlace { input, output: id });
         }
         let occupancy = &mut self.arenas[buffer.arena.index()];
-        for piece in pieces(self.instance, id, input.is_some()) {
+        for piece in active_pieces(self.instance, id, input.is_some()) {
             let span =
                 Span { start: offset + piece.window.start.get(), end: offset + piece.window.end.get() };
-            occupancy.insert(self.columns.of(piece.steps), span);
+            occupancy.insert_rectangle(self.columns.columns_of(piece.steps), span);
         }
     }
 
@@ -246,14 +247,14 @@ impl<'i> Placer<'i> {
     }
 
     /// The plan, if it keeps the capacities of the arenas.
-    pub(super) fn finish(self) -> Option<Plan> {
+    pub(super) fn finish_plan(self) -> Option<Plan> {
         let offsets: Vec<Offset> = self.offsets().map(Offset::new).collect();
         fits_arenas(self.instance, &offsets).then_some(Plan { offsets, in_place: self.in_place })
     }
 }
 
 /// The smallest room that has an aligned offset, the lowest of equals; the room without an end comes last.
-fn smallest(rooms: impl Iterator<Item = Room>, align: Alignment, rule: Rule) -> Option<Preference> {
+fn smallest_room(rooms: impl Iterator<Item = Room>, align: Alignment, rule: Rule) -> Option<Preference> {
     let mut best: Option<Preference> = None;
     for room in rooms {
         let offset = align.round_up(room.low).expect("an instance leaves room for all padding");
@@ -281,19 +282,19 @@ fn min_of_some(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 }
 
 /// The active pieces of a buffer; with `is_late`, without its first step.
-fn pieces(instance: &Instance, id: BufferId, is_late: bool) -> impl Iterator<Item = Piece> {
+fn active_pieces(instance: &Instance, id: BufferId, is_late: bool) -> impl Iterator<Item = Piece> {
     let buffer = instance.buffer(id);
     let first = buffer.live.start().get() + u32::from(is_late);
-    buffer.pieces().filter_map(move |piece| {
+    buffer.active_pieces().filter_map(move |piece| {
         let steps = LiveRange::new(piece.steps.start().get().max(first), piece.steps.end().get()).ok()?;
         Some(Piece { steps, window: piece.window })
     })
 }
 
 /// Every range of steps that is ever inserted or queried.
-fn ranges(instance: &Instance) -> impl Iterator<Item = (u32, u32)> {
+fn inserted_ranges(instance: &Instance) -> impl Iterator<Item = (u32, u32)> {
     let outputs = instance.in_place().iter().map(|pair| pair.output);
-    let late = outputs.flat_map(|id| pieces(instance, id, true));
-    let all = instance.buffers().iter().flat_map(planlab_dsa::Buffer::pieces).chain(late);
+    let late = outputs.flat_map(|id| active_pieces(instance, id, true));
+    let all = instance.buffers().iter().flat_map(planlab_dsa::Buffer::active_pieces).chain(late);
     all.map(|piece| piece.steps.into())
 }

@@ -34,7 +34,7 @@ use planlab_dsa::{Buffer, BufferId, Bytes, Descriptor, Halt, Instance, Planner, 
 
 use super::HONOURS;
 use super::placer::{Rule, plan_in_order};
-use crate::placement::order::by;
+use crate::placement::order::sort_by;
 
 /// Buffers that live throughout, then largest first, best fit; key `tflite-arena`.
 ///
@@ -94,7 +94,7 @@ fn lasting_first(instance: &Instance) -> Vec<BufferId> {
     let first = instance.buffers().iter().map(|buffer| buffer.live.start()).min();
     let horizon = instance.horizon();
     let is_lasting = |buffer: &Buffer| Some(buffer.live.start()) == first && buffer.live.end() == horizon;
-    by(instance, |buffer| {
+    sort_by(instance, |buffer| {
         if is_lasting(buffer) {
             (false, Reverse(Bytes::ZERO), Step::default())
         } else {
@@ -108,20 +108,20 @@ mod tests {
     use planlab_dsa::Offset;
 
     use super::*;
-    use crate::placement::testing::{aligned, buffer, instance, placed};
+    use crate::placement::testing::{aligned, place_buffers, test_buffer, test_instance};
 
     #[test]
     fn what_lives_throughout_comes_first_then_size_then_start() {
-        let instance = instance(&[(9, 2, 5), (4, 3, 5), (2, 1, 6), (4, 1, 3), (4, 1, 4), (7, 1, 6)]);
+        let instance = test_instance(&[(9, 2, 5), (4, 3, 5), (2, 1, 6), (4, 1, 3), (4, 1, 4), (7, 1, 6)]);
         assert_eq!(lasting_first(&instance), [2, 5, 0, 3, 4, 1].map(BufferId::new));
     }
 
     #[test]
     fn the_published_measure_prefers_a_gap_that_is_larger_either_way() {
         // Gaps [1, 24) and [33, 59): 23 and 26 bytes, 16 and 19 of them from the first multiple of 8 on.
-        let pinned = |size: u64, pin: u64| buffer(size, 0, 2).with_pin(Offset::new(pin));
+        let pinned = |size: u64, pin: u64| test_buffer(size, 0, 2).with_pin(Offset::new(pin));
         let all = vec![pinned(1, 0), pinned(9, 24), pinned(1, 59), aligned(8, 0, 2, 8)];
-        assert_eq!(placed(&TfliteArena::default(), all.clone())[3], 40);
-        assert_eq!(placed(&TfliteArena::default().with_mixed_measure(false), all)[3], 8);
+        assert_eq!(place_buffers(&TfliteArena::default(), all.clone())[3], 40);
+        assert_eq!(place_buffers(&TfliteArena::default().with_mixed_measure(false), all)[3], 8);
     }
 }

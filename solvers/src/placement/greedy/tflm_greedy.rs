@@ -75,11 +75,12 @@ mod tests {
     use planlab_dsa::Offset;
 
     use super::*;
-    use crate::placement::testing::{buffer, placed};
+    use crate::placement::testing::{place_buffers, test_buffer};
 
     #[test]
     fn what_is_planned_offline_stays_and_the_rest_goes_around_it() {
-        let all = vec![buffer(8, 0, 4), buffer(2, 1, 3).with_pin(Offset::new(6)), buffer(8, 4, 6)];
-        assert_eq!(placed(&TflmGreedy, all), [8, 6, 0]);
+        let all =
+            vec![test_buffer(8, 0, 4), test_buffer(2, 1, 3).with_pin(Offset::new(6)), test_buffer(8, 4, 6)];
+        assert_eq!(place_buffers(&TflmGreedy, all), [8, 6, 0]);
     }
 }

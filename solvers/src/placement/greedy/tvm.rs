@@ -42,7 +42,7 @@ use planlab_dsa::{Buffer, BufferId, Descriptor, Halt, Honours, Instance, Offset,
 
 use super::HONOURS;
 use crate::demands::{fits_arenas, pinned_hand_overs};
-use crate::placement::order::{Overlaps, by};
+use crate::placement::order::{Overlaps, sort_by};
 use crate::trees::{Adjacency, Columns, Tops};
 
 /// On top of all conflicts, by size and number of conflicts; keys `tvm/by-size`, `tvm/by-conflicts`.
@@ -85,12 +85,13 @@ impl Tvm {
         Self { first: First::Conflicts }
     }
 
-    pub(crate) fn order(self, instance: &Instance) -> Vec<BufferId> {
+    pub(crate) fn buffer_order(self, instance: &Instance) -> Vec<BufferId> {
         let conflicts = Overlaps::new(instance);
-        let (size, count) = (|buffer: &Buffer| Reverse(buffer.size), |b: &Buffer| Reverse(conflicts.of(b)));
+        let (size, count) =
+            (|buffer: &Buffer| Reverse(buffer.size), |b: &Buffer| Reverse(conflicts.overlap_count(b)));
         match self.first {
-            First::Size => by(instance, |buffer| (size(buffer), count(buffer))),
-            First::Conflicts => by(instance, |buffer| (count(buffer), size(buffer))),
+            First::Size => sort_by(instance, |buffer| (size(buffer), count(buffer))),
+            First::Conflicts => sort_by(instance, |buffer| (count(buffer), size(buffer))),
         }
     }
 }
@@ -115,10 +116,10 @@ impl Planner for Tvm {
         let instance = run.instance();
         let Some(in_place) = pinned_hand_overs(instance) else { return Ok(()) };
         let mut stack = Stack::new(instance);
-        for id in self.order(instance) {
+        for id in self.buffer_order(instance) {
             if instance.buffer(id).pin.is_none() {
                 run.tick(1)?;
-                stack.place(id);
+                stack.place_buffer(id);
             }
         }
         let plan = Plan { offsets: stack.offsets(), in_place };
@@ -148,35 +149,35 @@ impl<'i> Stack<'i> {
         };
         for id in instance.ids() {
             if let Some(pin) = instance.buffer(id).pin {
-                this.put(id, pin.get());
+                this.put_at(id, pin.get());
             }
         }
         this
     }
 
-    fn place(&mut self, id: BufferId) {
+    fn place_buffer(&mut self, id: BufferId) {
         let buffer = self.instance.buffer(id);
         let tops = &self.arenas[buffer.arena.index()];
-        let below = buffer.pieces().map(|piece| {
-            let end = tops.highest(&self.columns.of(piece.steps));
+        let below = buffer.active_pieces().map(|piece| {
+            let end = tops.highest_of(&self.columns.columns_of(piece.steps));
             end.saturating_sub(piece.window.start.get())
         });
-        let apart = self.apart.of(id.get()).iter().filter_map(|&other| self.end(BufferId::new(other)));
+        let apart = self.apart.of(id.get()).iter().filter_map(|&other| self.placed_end(BufferId::new(other)));
         let floor = below.chain(apart).max().unwrap_or(0);
         let offset = buffer.align.round_up(floor).expect("an instance leaves room for all padding");
-        self.put(id, offset);
+        self.put_at(id, offset);
     }
 
-    fn end(&self, id: BufferId) -> Option<u64> {
+    fn placed_end(&self, id: BufferId) -> Option<u64> {
         Some(self.offsets[id.index()]? + self.instance.buffer(id).size.get())
     }
 
-    fn put(&mut self, id: BufferId, offset: u64) {
+    fn put_at(&mut self, id: BufferId, offset: u64) {
         self.offsets[id.index()] = Some(offset);
         let buffer = self.instance.buffer(id);
-        for piece in buffer.pieces() {
-            let columns = self.columns.of(piece.steps);
-            self.arenas[buffer.arena.index()].raise(&columns, offset + piece.window.end.get());
+        for piece in buffer.active_pieces() {
+            let columns = self.columns.columns_of(piece.steps);
+            self.arenas[buffer.arena.index()].raise_to(&columns, offset + piece.window.end.get());
         }
     }
 
@@ -191,15 +192,15 @@ mod tests {
     use planlab_dsa::{Bytes, LiveRange, Pause};
 
     use super::*;
-    use crate::placement::testing::{buffer, placed};
+    use crate::placement::testing::{place_buffers, test_buffer};
 
     #[test]
     fn pins_lie_below_and_a_paused_buffer_counts_with_what_is_active() {
         let steps = LiveRange::new(2, 4).expect("not empty");
         let pause = Pause { steps, window: Some(Bytes::new(0)..Bytes::new(3)) };
-        let all = vec![buffer(9, 0, 6).with_pauses([pause]), buffer(6, 2, 4), buffer(2, 4, 6)];
-        assert_eq!(placed(&Tvm::by_size(), all), [0, 3, 9]);
-        let pinned = buffer(2, 0, 2).with_pin(Offset::new(5));
-        assert_eq!(placed(&Tvm::by_conflicts(), vec![buffer(4, 1, 3), pinned]), [7, 5]);
+        let all = vec![test_buffer(9, 0, 6).with_pauses([pause]), test_buffer(6, 2, 4), test_buffer(2, 4, 6)];
+        assert_eq!(place_buffers(&Tvm::by_size(), all), [0, 3, 9]);
+        let pinned = test_buffer(2, 0, 2).with_pin(Offset::new(5));
+        assert_eq!(place_buffers(&Tvm::by_conflicts(), vec![test_buffer(4, 1, 3), pinned]), [7, 5]);
     }
 }

@@ -34,7 +34,7 @@ use planlab_dsa::{BufferId, Descriptor, Halt, Instance, Planner, Run};
 
 use super::HONOURS;
 use super::placer::{Rule, plan_in_order};
-use crate::placement::order::{by, by_size_and_width};
+use crate::placement::order::{by_size_and_width, sort_by};
 
 /// Smallest sufficient chunk, by lifetime and size; keys `xla/temporal`, `xla/spatial`, `xla/best`.
 ///
@@ -50,9 +50,9 @@ use crate::placement::order::{by, by_size_and_width};
 ///     let best = execute(planner, &instance, Budget::default(), 0).best?;
 ///     Some(best.offsets().to_vec())
 /// };
-/// assert_eq!(placed(&Xla::temporal()), Some([0, 4, 12].map(Offset::new).to_vec()));
-/// assert_eq!(placed(&Xla::spatial()), Some([8, 0, 12].map(Offset::new).to_vec()));
-/// assert_eq!(placed(&Xla::best()), placed(&Xla::spatial()));
+/// assert_eq!(placed(&Xla::by_lifetime()), Some([0, 4, 12].map(Offset::new).to_vec()));
+/// assert_eq!(placed(&Xla::by_size()), Some([8, 0, 12].map(Offset::new).to_vec()));
+/// assert_eq!(placed(&Xla::lower_of_both()), placed(&Xla::by_size()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug)]
@@ -70,19 +70,19 @@ enum Heap {
 impl Xla {
     /// Longest lifetime first, of equals the largest.
     #[must_use]
-    pub const fn temporal() -> Self {
+    pub const fn by_lifetime() -> Self {
         Self { heap: Heap::Temporal }
     }
 
     /// Largest first, of equals the longest lifetime.
     #[must_use]
-    pub const fn spatial() -> Self {
+    pub const fn by_size() -> Self {
         Self { heap: Heap::Spatial }
     }
 
     /// The lower of the two plans.
     #[must_use]
-    pub const fn best() -> Self {
+    pub const fn lower_of_both() -> Self {
         Self { heap: Heap::Best }
     }
 }
@@ -106,9 +106,9 @@ impl Planner for Xla {
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         let orders: &[fn(&Instance) -> Vec<BufferId>] = match self.heap {
-            Heap::Temporal => &[temporal],
+            Heap::Temporal => &[sort_by_lifetime],
             Heap::Spatial => &[by_size_and_width],
-            Heap::Best => &[by_size_and_width, temporal],
+            Heap::Best => &[by_size_and_width, sort_by_lifetime],
         };
         for order in orders {
             let order = order(run.instance());
@@ -118,8 +118,8 @@ impl Planner for Xla {
     }
 }
 
-fn temporal(instance: &Instance) -> Vec<BufferId> {
-    by(instance, |buffer| (Reverse(buffer.live.width()), Reverse(buffer.size)))
+fn sort_by_lifetime(instance: &Instance) -> Vec<BufferId> {
+    sort_by(instance, |buffer| (Reverse(buffer.live.width()), Reverse(buffer.size)))
 }
 
 #[cfg(test)]
@@ -168,10 +168,10 @@ mod tests {
         let mut order: Vec<BufferId> = instance.ids().collect();
         order.sort_by_key(own);
         let given =
-            scripted(Xla::spatial().descriptor(), |run| plan_in_order(run, &order, Rule::BestFitAligned));
+            scripted(Xla::by_size().descriptor(), |run| plan_in_order(run, &order, Rule::BestFitAligned));
         let best = execute(&given, &instance, Budget::default(), 0).best.expect("a plan");
         assert_eq!(best.offsets(), RECORDED.map(|(.., offset)| Offset::new(offset)));
-        let height = execute(&Xla::best(), &instance, Budget::default(), 0).height();
+        let height = execute(&Xla::lower_of_both(), &instance, Budget::default(), 0).height();
         assert_eq!(height, Some(Bytes::new(39_796_736)));
     }
 }

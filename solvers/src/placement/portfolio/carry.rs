@@ -86,11 +86,11 @@ pub enum CarryError {
 /// assert_eq!(carried.offsets(), [0, 48, 40].map(Offset::new));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn carry<'n>(old: &VerifiedPlan<'_>, new: &'n Instance) -> Result<VerifiedPlan<'n>, CarryError> {
+pub fn carry_plan<'n>(old: &VerifiedPlan<'_>, new: &'n Instance) -> Result<VerifiedPlan<'n>, CarryError> {
     check_structure(old.instance(), new)?;
-    let (old_form, new_form) = (Canonical::of(old.instance()), Canonical::of(new));
+    let (old_form, new_form) = (Canonical::from_instance(old.instance()), Canonical::from_instance(new));
     if old_form.instance() == new_form.instance() {
-        let plan = new_form.enlarge(&old_form.reduce(old));
+        let plan = new_form.enlarge_plan(&old_form.reduce_plan(old));
         return new.verify(plan).map_err(|violation| PlanError::from(violation).into());
     }
     let outcome = execute(&InOrderOf(old), new, Budget::default(), 0);
@@ -114,7 +114,7 @@ struct InOrderOf<'p>(&'p VerifiedPlan<'p>);
 
 impl Planner for InOrderOf<'_> {
     fn descriptor(&self) -> Descriptor {
-        let first_fit = Fit::first(Order::Input).descriptor();
+        let first_fit = Fit::first_fit(Order::Input).descriptor();
         let in_place = !self.0.in_place().is_empty();
         Descriptor {
             key: "carried".into(),
@@ -137,12 +137,12 @@ impl Planner for InOrderOf<'_> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::testing::{Shape, instances, oracle};
+    use planlab_dsa::testing::{Shape, instances, oracle_height};
     use planlab_dsa::{Arena, Buffer, Bytes, KeepApart, Offset, Plan};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::{aligned, buffer};
+    use crate::placement::testing::{aligned, test_buffer};
 
     fn stacked(instance: &Instance) -> VerifiedPlan<'_> {
         let mut top = 0;
@@ -156,63 +156,68 @@ mod tests {
 
     #[test]
     fn other_buffers_and_other_lives_are_refused() {
-        let old = Instance::from_buffers(vec![buffer(4, 0, 2), buffer(4, 1, 3)]).expect("valid");
+        let old = Instance::from_buffers(vec![test_buffer(4, 0, 2), test_buffer(4, 1, 3)]).expect("valid");
         let plan = stacked(&old);
         let carried = |buffers: Vec<Buffer>| {
             let new = Instance::from_buffers(buffers).expect("valid");
-            carry(&plan, &new).map(VerifiedPlan::into_plan)
+            carry_plan(&plan, &new).map(VerifiedPlan::into_plan)
         };
-        assert_eq!(carried(vec![buffer(4, 0, 2)]), Err(CarryError::Count { old: 2, new: 1 }));
-        let other = carried(vec![buffer(4, 0, 2), buffer(4, 1, 4)]);
+        assert_eq!(carried(vec![test_buffer(4, 0, 2)]), Err(CarryError::Count { old: 2, new: 1 }));
+        let other = carried(vec![test_buffer(4, 0, 2), test_buffer(4, 1, 4)]);
         assert_eq!(other, Err(CarryError::Life { buffer: BufferId::new(1) }));
     }
 
     #[test]
     fn alignments_pins_and_pairs_to_keep_apart_are_those_of_the_new_instance() {
-        let old = [buffer(4, 0, 2), aligned(4, 0, 2, 8), buffer(2, 3, 4), buffer(2, 4, 5)];
+        let old = [test_buffer(4, 0, 2), aligned(4, 0, 2, 8), test_buffer(2, 3, 4), test_buffer(2, 4, 5)];
         let old = Instance::from_buffers(old.to_vec()).expect("valid");
         let plan = old.verify(Plan::from_offsets([0, 8, 0, 0].map(Offset::new))).expect("a plan");
         // The alignment is gone, the first buffer is pinned above it, the last two are kept apart.
-        let new =
-            [buffer(4, 0, 2).with_pin(Offset::new(6)), buffer(4, 0, 2), buffer(2, 3, 4), buffer(2, 4, 5)];
+        let new = [
+            test_buffer(4, 0, 2).with_pin(Offset::new(6)),
+            test_buffer(4, 0, 2),
+            test_buffer(2, 3, 4),
+            test_buffer(2, 4, 5),
+        ];
         let pair = KeepApart { first: BufferId::new(2), second: BufferId::new(3) };
         let new = Instance::builder().buffers(new).apart([pair]).build().expect("valid");
-        let carried = carry(&plan, &new).expect("a plan");
+        let carried = carry_plan(&plan, &new).expect("a plan");
         assert_eq!(carried.offsets(), [6, 0, 0, 2].map(Offset::new));
     }
 
     #[test]
     fn a_capacity_that_the_order_breaks_is_told() {
-        let old = Instance::from_buffers(vec![buffer(4, 0, 2), buffer(4, 1, 3)]).expect("valid");
+        let old = Instance::from_buffers(vec![test_buffer(4, 0, 2), test_buffer(4, 1, 3)]).expect("valid");
         let arena = Arena { name: String::new(), capacity: Some(Bytes::new(8)) };
-        let new = Instance::builder().buffers([buffer(8, 0, 2), buffer(4, 1, 3)]).arenas([arena]).build();
+        let new =
+            Instance::builder().buffers([test_buffer(8, 0, 2), test_buffer(4, 1, 3)]).arenas([arena]).build();
         let new = new.expect("valid");
-        assert_eq!(carry(&stacked(&old), &new).err(), Some(CarryError::NoPlan { end: Stop::Finished }));
+        assert_eq!(carry_plan(&stacked(&old), &new).err(), Some(CarryError::NoPlan { end: Stop::Finished }));
     }
 
     proptest! {
         #[test]
         fn a_multiple_of_an_instance_has_the_multiple_of_its_plan(
-            instance in instances(Shape::plain().with_max_buffers(30)),
+            instance in instances(Shape::plain_buffers().with_max_buffers(30)),
             factor in 2_u64..100,
         ) {
             let enlarge = |b: &Buffer| Buffer { size: Bytes::new(b.size.get() * factor), ..b.clone() };
             let large = Instance::from_buffers(instance.buffers().iter().map(enlarge).collect()).expect("valid");
             let plan = stacked(&instance);
-            let carried = carry(&plan, &large).expect("the same buffers");
+            let carried = carry_plan(&plan, &large).expect("the same buffers");
             prop_assert_eq!(carried.height().get(), plan.height().get() * factor);
         }
 
         #[test]
         fn some_sizes_may_change(
-            instance in instances(Shape::plain().with_max_buffers(30)),
+            instance in instances(Shape::plain_buffers().with_max_buffers(30)),
             sizes in prop::collection::vec(1_u64..40, 30),
         ) {
             let resize = |(b, &size): (&Buffer, &u64)| Buffer { size: Bytes::new(size), ..b.clone() };
             let other = instance.buffers().iter().zip(&sizes).map(resize).collect();
             let other = Instance::from_buffers(other).expect("valid");
-            let carried = carry(&stacked(&instance), &other).expect("the same buffers");
-            prop_assert_eq!(oracle(&other, carried.as_plan()).ok(), Some(carried.height()));
+            let carried = carry_plan(&stacked(&instance), &other).expect("the same buffers");
+            prop_assert_eq!(oracle_height(&other, carried.as_plan()).ok(), Some(carried.height()));
         }
     }
 }

@@ -8,7 +8,7 @@ mod scaled;
 mod top_padding;
 
 pub use canonical::Canonical;
-pub use carry::{CarryError, carry};
+pub use carry::{CarryError, carry_plan};
 pub use plan_cache::{CachedPlan, Effort, PlanCache};
 pub use planner::Portfolio;
 pub use scaled::Scaled;

@@ -35,7 +35,7 @@ impl Effort {
 
     /// Whether a run with the limits `asked` could not do better.
     #[must_use]
-    pub fn covers(self, asked: Self) -> bool {
+    pub fn covers_limits(self, asked: Self) -> bool {
         let is_enough = |spent: Option<u64>, asked: Option<u64>| match (spent, asked) {
             (None, _) => true,
             (Some(spent), Some(asked)) => asked <= spent,
@@ -67,12 +67,12 @@ pub struct CachedPlan {
 ///     Instance::from_buffers(buffers.to_vec()).expect("valid")
 /// };
 /// let (small, large) = (net(32), net(64));
-/// let (small, large) = (Canonical::of(&small), Canonical::of(&large));
-/// let key = PlanCache::key(&small, "my-planner", "1");
+/// let (small, large) = (Canonical::from_instance(&small), Canonical::from_instance(&large));
+/// let key = PlanCache::cache_key(&small, "my-planner", "1");
 /// let mut cache = PlanCache::default();
 /// let plan = small.original().verify(Plan::from_offsets([0, 256].map(Offset::new)))?;
 /// cache.keep(key, &small, &plan, Effort::default());
-/// let (found, _) = cache.get(PlanCache::key(&large, "my-planner", "1"), &large).ok_or("nothing")?;
+/// let (found, _) = cache.get(PlanCache::cache_key(&large, "my-planner", "1"), &large).ok_or("nothing")?;
 /// assert_eq!(found.offsets(), [0, 512].map(Offset::new));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -85,7 +85,7 @@ impl PlanCache {
     /// The key of a form's plans by one planner. It leaves out seed, threads and limits: only the height of a plan
     /// counts.
     #[must_use]
-    pub fn key(form: &Canonical<'_>, planner: &str, version: &str) -> Digest {
+    pub fn cache_key(form: &Canonical<'_>, planner: &str, version: &str) -> Digest {
         Digest::of_bytes(format!("plan cache 1\n{}\n{planner}\n{version}", form.digest()).as_bytes())
     }
 
@@ -99,13 +99,13 @@ impl PlanCache {
     #[must_use]
     pub fn get<'i>(&self, key: Digest, form: &Canonical<'i>) -> Option<(VerifiedPlan<'i>, Effort)> {
         let CachedPlan { plan, effort } = self.entries.get(&key)?;
-        let plan = form.original().verify(form.enlarge(plan)).ok()?;
+        let plan = form.original().verify(form.enlarge_plan(plan)).ok()?;
         Some((plan, *effort))
     }
 
     /// Keeps the lower of the given plan and the cached one, with the larger effort. Returns the entry if it has
     /// changed.
-    pub fn keep(
+    pub fn keep_lower(
         &mut self,
         key: Digest,
         form: &Canonical<'_>,
@@ -116,14 +116,14 @@ impl PlanCache {
             Some((old, known)) => (plan.height() < old.height(), known),
             None => (true, Effort::NONE),
         };
-        let is_more = !known.covers(effort);
+        let is_more = !known.covers_limits(effort);
         if !is_lower && !is_more {
             return None;
         }
         let effort = if is_more { effort } else { known };
         let plan = match self.entries.remove(&key) {
             Some(old) if !is_lower => old.plan,
-            _ => form.reduce(plan),
+            _ => form.reduce_plan(plan),
         };
         self.entries.insert(key, CachedPlan { plan, effort });
         self.entries.get(&key)
@@ -138,7 +138,7 @@ mod tests {
     use crate::placement::testing;
 
     fn instance(unit: u64) -> Instance {
-        testing::instance(&[(4 * unit, 0, 2), (4 * unit, 1, 3), (4 * unit, 2, 4)])
+        testing::test_instance(&[(4 * unit, 0, 2), (4 * unit, 1, 3), (4 * unit, 2, 4)])
     }
 
     fn plan(instance: &Instance, offsets: [u64; 3]) -> VerifiedPlan<'_> {
@@ -152,12 +152,12 @@ mod tests {
     #[test]
     fn the_lower_plan_and_the_larger_effort_stay() {
         let instance = instance(8);
-        let form = Canonical::of(&instance);
-        let key = PlanCache::key(&form, "p", "1");
+        let form = Canonical::from_instance(&instance);
+        let key = PlanCache::cache_key(&form, "p", "1");
         let mut cache = PlanCache::default();
         let (high, low) = (plan(&instance, [0, 32, 64]), plan(&instance, [0, 32, 0]));
         let mut keep = |plan: &VerifiedPlan<'_>, effort| {
-            let changed = cache.keep(key, &form, plan, effort).is_some();
+            let changed = cache.keep_lower(key, &form, plan, effort).is_some();
             let (kept, effort) = cache.get(key, &form).expect("kept");
             (changed, kept.height().get(), effort)
         };
@@ -171,15 +171,15 @@ mod tests {
     #[test]
     fn an_entry_that_is_no_plan_is_as_good_as_none() {
         let instance = instance(1);
-        let form = Canonical::of(&instance);
-        let key = PlanCache::key(&form, "p", "1");
+        let form = Canonical::from_instance(&instance);
+        let key = PlanCache::cache_key(&form, "p", "1");
         let mut cache = PlanCache::default();
         let good = plan(&instance, [0, 4, 0]);
         for offsets in [vec![0, 0, 0], vec![0], vec![], vec![0, u64::MAX, 4]] {
             let offsets: Vec<Offset> = offsets.into_iter().map(Offset::new).collect();
             cache.insert(key, CachedPlan { plan: Plan::from_offsets(offsets), effort: Effort::default() });
             assert!(cache.get(key, &form).is_none());
-            assert!(cache.keep(key, &form, &good, Effort::NONE).is_some());
+            assert!(cache.keep_lower(key, &form, &good, Effort::NONE).is_some());
             assert_eq!(cache.get(key, &form), Some((good.clone(), Effort::NONE)));
         }
     }
@@ -187,19 +187,23 @@ mod tests {
     #[test]
     fn an_effort_covers_what_is_not_more() {
         let unlimited = Effort::default();
-        assert!(unlimited.covers(seconds(9)) && !seconds(9).covers(unlimited));
-        assert!(seconds(2).covers(seconds(1)) && !seconds(1).covers(seconds(2)));
+        assert!(unlimited.covers_limits(seconds(9)) && !seconds(9).covers_limits(unlimited));
+        assert!(seconds(2).covers_limits(seconds(1)) && !seconds(1).covers_limits(seconds(2)));
         let work = |work| Effort { work: Some(work), ..Effort::default() };
-        assert!(work(2).covers(work(2)) && !work(1).covers(work(2)) && !work(1).covers(seconds(1)));
-        assert!(Effort { finished: true, ..Effort::NONE }.covers(unlimited));
-        assert!(!Effort::NONE.covers(seconds(1)));
+        assert!(
+            work(2).covers_limits(work(2))
+                && !work(1).covers_limits(work(2))
+                && !work(1).covers_limits(seconds(1))
+        );
+        assert!(Effort { finished: true, ..Effort::NONE }.covers_limits(unlimited));
+        assert!(!Effort::NONE.covers_limits(seconds(1)));
     }
 
     #[test]
     fn keys_tell_planners_and_versions_apart() {
         let instance = instance(1);
-        let form = Canonical::of(&instance);
-        let keys = [("p", "1"), ("p", "2"), ("q", "1")].map(|(p, v)| PlanCache::key(&form, p, v));
+        let form = Canonical::from_instance(&instance);
+        let keys = [("p", "1"), ("p", "2"), ("q", "1")].map(|(p, v)| PlanCache::cache_key(&form, p, v));
         assert!(keys[0] != keys[1] && keys[0] != keys[2] && keys[1] != keys[2]);
     }
 }

@@ -36,14 +36,14 @@ use crate::bounds::{self, Effort};
 use crate::demands::has_windows;
 use crate::placement::Order;
 use crate::placement::baseline::Bump;
-use crate::placement::exact::minimise::{Minimiser, Task, look};
+use crate::placement::exact::minimise::{Minimiser, Task, look_at_capacity};
 use crate::placement::exact::{self, Exact};
 use crate::placement::greedy::{Fit, GreedyByBreadth, GreedyBySize};
 use crate::placement::search::{BlockSearch, LnsTurns, Search, from_incumbent, from_plan};
 use crate::placement::sharing::SharedObjectsInOrder;
 use crate::placement::skyline::BestFit;
 use crate::placement::start_from_hints::offer_hints;
-use crate::team::{Over, all_of_team, team};
+use crate::team::{RunOver, all_of_team, run_team};
 
 /// The default planner: combines all others' incumbents and bounds; key `portfolio`.
 ///
@@ -88,25 +88,26 @@ impl Planner for Portfolio {
             return plan_each_arena(self, run);
         }
         offer_hints(run)?;
-        look(run)?;
+        look_at_capacity(run)?;
         let instance = run.instance();
         try_greedy(run)?;
-        bounds::raise(run, Effort::Quick)?;
-        top_padding::lower(self, run)?;
+        bounds::raise_bounds(run, Effort::Quick)?;
+        top_padding::lower_by_padding(self, run)?;
         let hands_over = run.scope() == Scope::Any && !instance.in_place().is_empty();
         if hands_over || has_windows(instance) {
-            return exact::planner::search(run);
+            return exact::planner::search_from_incumbent(run);
         }
-        let task = Task::new(run).filter(|task| task.movable() <= MOST_EXACT);
-        let stack = task.as_ref().map_or(0, Task::stack);
-        team(run, stack, |run, number, over| work(run, task.as_ref(), number, over))
+        let task = Task::new(run).filter(|task| task.movable_buffers() <= MOST_EXACT);
+        let stack = task.as_ref().map_or(0, Task::stack_bytes);
+        run_team(run, stack, |run, number, over| work(run, task.as_ref(), number, over))
     }
 }
 
 /// Runs the greedy planners, each on any free thread.
 fn try_greedy(run: &mut Run<'_>) -> Result<(), Halt> {
     let instance = run.instance();
-    let takes = |planner: &dyn Planner| planner.descriptor().honours.refuses(instance).is_none();
+    let takes =
+        |planner: &dyn Planner| planner.descriptor().honours.first_refused_feature(instance).is_none();
     let quickest = quickest().into_iter().find(|planner| instance.len() >= MANY && takes(planner));
     let greedy = greedy().into_iter().filter(|planner| takes(planner));
     let greedy: Vec<_> = quickest.into_iter().chain(greedy).collect();
@@ -121,7 +122,7 @@ fn try_greedy(run: &mut Run<'_>) -> Result<(), Halt> {
         return take(run);
     }
     all_of_team(run, 0, |run, _, over| {
-        over.check()?;
+        over.check_over()?;
         take(run)
     })
 }
@@ -135,7 +136,7 @@ fn quickest() -> [Box<dyn Planner>; 2] {
 /// Every greedy planner. First come those that together find the lowest greedy plan of every recorded net, in the order
 /// of the number of nets that each adds; then the rest, the quicker rule first.
 fn greedy() -> Vec<Box<dyn Planner>> {
-    let fit = |order| Box::new(Fit::first(order)) as Box<dyn Planner>;
+    let fit = |order| Box::new(Fit::first_fit(order)) as Box<dyn Planner>;
     let gap = |order| Box::new(Fit::best_gap(order)) as Box<dyn Planner>;
     let mut all = vec![Box::new(BestFit) as Box<dyn Planner>, fit(Order::Size), gap(Order::Load)];
     all.extend([gap(Order::Start), Box::new(GreedyByBreadth), gap(Order::Sections)]);
@@ -146,7 +147,7 @@ fn greedy() -> Vec<Box<dyn Planner>> {
     all
 }
 
-fn work(run: &mut Run<'_>, task: Option<&Task>, number: usize, over: &Over<'_>) -> Result<(), Halt> {
+fn work(run: &mut Run<'_>, task: Option<&Task>, number: usize, over: &RunOver<'_>) -> Result<(), Halt> {
     let mut exact = match task {
         Some(task) => Some(Minimiser::new(run, task, number)?),
         None => None,
@@ -154,8 +155,8 @@ fn work(run: &mut Run<'_>, task: Option<&Task>, number: usize, over: &Over<'_>) 
     let mut local = Local::new(run, number)?;
     let mut building = Building::new(run, number);
     for turn in 1_u64.. {
-        over.check()?;
-        building.turn(run, turn, exact.as_ref().map_or(0, Minimiser::work), over)?;
+        over.check_over()?;
+        building.take_turn(run, turn, exact.as_ref().map_or(0, Minimiser::work_done), over)?;
         let every = if run.instance().len() < FEW { 8 } else { 4 };
         let is_local = turn.is_multiple_of(if number % 2 == 1 { every / 2 } else { every });
         let goes_on = match (&mut exact, &mut local) {
@@ -172,7 +173,7 @@ fn work(run: &mut Run<'_>, task: Option<&Task>, number: usize, over: &Over<'_>) 
                 exact.turn_beside(run, over, &mut |run, work| building.catch_up(run, work))?
             }
             (_, Some(search)) => {
-                if !search.turn(run)? {
+                if !search.run_turn(run)? {
                     // It has no move left; the others may have.
                     local = None;
                 }
@@ -205,25 +206,25 @@ impl Local {
         let Some(start) = from_incumbent(run)? else { return Ok(None) };
         let search = LnsTurns::new(run, &start)?;
         let (known, follows) = (run.height_to_beat(), number.is_multiple_of(2));
-        Ok(search.map(|search| Self { course: search.course(), search, known, follows }))
+        Ok(search.map(|search| Self { course: search.course_number(), search, known, follows }))
     }
 
     fn go_on_from(&mut self, run: &mut Run<'_>, plan: &Plan) -> Result<(), Halt> {
         let start = from_plan(run, plan)?;
-        self.search.adopt(run, &start)
+        self.search.adopt_start(run, &start)
     }
 
-    fn turn(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
-        let (height, course) = (run.height_to_beat(), self.search.course());
-        let is_lower = height < self.known && height < Some(self.search.height());
+    fn run_turn(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
+        let (height, course) = (run.height_to_beat(), self.search.course_number());
+        let is_lower = height < self.known && height < Some(self.search.lowest_height());
         let restarted = std::mem::replace(&mut self.course, course) != course;
         if is_lower && (self.follows || restarted) {
             self.known = height;
             if let Some(start) = from_incumbent(run)? {
-                self.search.adopt(run, &start)?;
+                self.search.adopt_start(run, &start)?;
             }
         }
-        self.search.turn(run, TURN)
+        self.search.run_turn(run, TURN)
     }
 }
 
@@ -262,58 +263,65 @@ impl Building {
     }
 
     /// Whether it goes before all others.
-    fn leads(&self) -> bool {
-        self.is_large && self.search.as_ref().is_some_and(|search| search.courses() < COURSES)
+    fn goes_first(&self) -> bool {
+        self.is_large && self.search.as_ref().is_some_and(|search| search.course_count() < COURSES)
     }
 
     /// How often its waiting time was doubled.
-    fn doublings(&self) -> u64 {
-        self.search.as_ref().map_or(0, |search| (search.courses() / COURSES).min(DOUBLINGS))
+    fn doubling_count(&self) -> u64 {
+        self.search.as_ref().map_or(0, |search| (search.course_count() / COURSES).min(DOUBLINGS))
     }
 
     /// The units of work that it lacks beside exact search with work `exact`.
-    fn behind(&self, run: &Run<'_>, exact: u64) -> u64 {
+    fn work_behind(&self, run: &Run<'_>, exact: u64) -> u64 {
         let Some(search) = &self.search else { return 0 };
-        let share = if run.instance().len() >= FEW { (WORK_PER_UNIT * exact) >> self.doublings() } else { 0 };
-        share.saturating_sub(search.work())
+        let share =
+            if run.instance().len() >= FEW { (WORK_PER_UNIT * exact) >> self.doubling_count() } else { 0 };
+        share.saturating_sub(search.work_done())
     }
 
     /// Builds during a restart of exact search, which may outlast the run if there are thousands of buffers; no sooner than
     /// it is behind by as much as the first blocks take.
     fn catch_up(&mut self, run: &mut Run<'_>, exact: u64) -> Result<(), Halt> {
-        let behind = self.behind(run, exact);
+        let behind = self.work_behind(run, exact);
         let is_due = self.is_large && behind >= FIRST_BLOCKS * run.instance().len() as u64;
-        if is_due { self.build(run, behind) } else { Ok(()) }
+        if is_due { self.build_blocks(run, behind) } else { Ok(()) }
     }
 
     /// Its turn, if it is due before this turn of the others; `exact` is the work of exact search so far.
-    fn turn(&mut self, run: &mut Run<'_>, turn: u64, exact: u64, over: &Over<'_>) -> Result<(), Halt> {
-        let behind = self.behind(run, exact);
+    fn take_turn(
+        &mut self,
+        run: &mut Run<'_>,
+        turn: u64,
+        exact: u64,
+        over: &RunOver<'_>,
+    ) -> Result<(), Halt> {
+        let behind = self.work_behind(run, exact);
         if self.search.is_none() || (turn < self.next && behind == 0) {
             return Ok(());
         }
         let count = run.instance().len() as u64;
-        self.next = turn + (1 << self.doublings());
+        self.next = turn + (1 << self.doubling_count());
         if turn == 1 && self.is_large {
-            self.build(run, FIRST_BLOCKS * count)?;
+            self.build_blocks(run, FIRST_BLOCKS * count)?;
             if self.is_odd {
-                self.build(run, FEW_BLOCKS * count)?;
+                self.build_blocks(run, FEW_BLOCKS * count)?;
             }
-            while self.is_odd && self.leads() {
-                over.check()?;
-                self.build(run, BUILDING_PER_BUFFER * count)?;
+            while self.is_odd && self.goes_first() {
+                over.check_over()?;
+                self.build_blocks(run, BUILDING_PER_BUFFER * count)?;
             }
             return Ok(());
         }
         let units = self.units;
         self.units = (GROWTH * units).min((BUILDING_PER_BUFFER * count).max(FIRST_BUILDING));
-        self.build(run, units.max(behind))
+        self.build_blocks(run, units.max(behind))
     }
 
     /// Builds for some units of work, and gives up if there is nothing more to find or no hope.
-    fn build(&mut self, run: &mut Run<'_>, units: u64) -> Result<(), Halt> {
+    fn build_blocks(&mut self, run: &mut Run<'_>, units: u64) -> Result<(), Halt> {
         let Some(search) = &mut self.search else { return Ok(()) };
-        if !search.slice(run, units)? || !search.is_promising() {
+        if !search.run_slice(run, units)? || !search.is_promising() {
             self.search = None;
         }
         Ok(())
@@ -324,7 +332,7 @@ impl Building {
 mod tests {
     use std::collections::BTreeSet;
 
-    use planlab_dsa::testing::guillotine;
+    use planlab_dsa::testing::guillotine_instance;
     use planlab_dsa::{Budget, execute};
 
     use super::*;
@@ -334,7 +342,7 @@ mod tests {
     #[test]
     fn many_buffers_have_a_plan_before_the_first_greedy_order_is_through() {
         let count = u32::try_from(MANY).expect("small");
-        let (instance, _) = guillotine(count, Bytes::new(1 << 30), 1);
+        let (instance, _) = guillotine_instance(count, Bytes::new(1 << 30), 1);
         let work = Some(u64::try_from(2 * instance.len()).expect("small"));
         let outcome = |planner: &dyn Planner| {
             let budget = Budget { work, ..Budget::default() };

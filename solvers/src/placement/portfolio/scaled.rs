@@ -24,7 +24,7 @@ use planlab_dsa::{Bytes, Descriptor, Event, Halt, Offset, Planner, Run, Stop};
 
 use super::canonical::Canonical;
 use super::planner::Portfolio;
-use crate::nested::{Ended, Share, Then, nested, raise_both};
+use crate::nested::{Ended, Share, Then, raise_both, run_nested};
 
 /// Another planner on the canonical form; key `scaled`, or `scaled/` and the planner's key if it is not `portfolio`.
 ///
@@ -69,15 +69,15 @@ impl<P: Planner> Planner for Scaled<P> {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        let form = Canonical::of(run.instance());
+        let form = Canonical::from_instance(run.instance());
         let share = Share {
             target: run.target().map(|target| Bytes::new(target.get() / form.unit())),
-            hints: hints(run, form.unit()),
-            ..Share::all(run)
+            hints: hints_in_units(run, form.unit()),
+            ..Share::all_remaining(run)
         };
-        let Ended { end, .. } = nested(run, &self.0, form.instance(), share, |run, event| {
+        let Ended { end, .. } = run_nested(run, &self.0, form.instance(), share, |run, event| {
             match event {
-                Event::Incumbent(plan) => run.offer(form.enlarge(plan.as_plan()))?,
+                Event::Incumbent(plan) => run.offer(form.enlarge_plan(plan.as_plan()))?,
                 Event::Bound(bound) => raise_both(run, form.enlarge_bound(*bound))?,
             }
             Ok(Then::GoOn)
@@ -90,20 +90,20 @@ impl<P: Planner> Planner for Scaled<P> {
     }
 }
 
-fn hints(run: &Run<'_>, unit: u64) -> Option<Arc<[Option<Offset>]>> {
+fn hints_in_units(run: &Run<'_>, unit: u64) -> Option<Arc<[Option<Offset>]>> {
     let reduce = |hint: &Option<Offset>| hint.map(|offset| Offset::new(offset.get() / unit));
     run.hints().map(|hints| hints.iter().map(reduce).collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::testing::{Shape, brute_force_within, deep, instances, scaled_and_shifted};
+    use planlab_dsa::testing::{Shape, brute_force_within, deep_config, instances, scaled_and_shifted};
     use planlab_dsa::{Arena, Budget, Instance, execute};
     use proptest::prelude::*;
 
     use super::*;
     use crate::placement::search::Lns;
-    use crate::placement::testing::buffer;
+    use crate::placement::testing::test_buffer;
 
     #[test]
     fn the_key_names_the_planner_where_it_is_another() {
@@ -113,7 +113,7 @@ mod tests {
 
     #[test]
     fn capacities_are_rounded_down_to_whole_units() {
-        let buffers = [buffer(64, 0, 2), buffer(128, 1, 3)];
+        let buffers = [test_buffer(64, 0, 2), test_buffer(128, 1, 3)];
         let end = |capacity: Option<u64>, target: Option<u64>| {
             let arena = Arena { name: String::new(), capacity: capacity.map(Bytes::new) };
             let instance =
@@ -129,10 +129,10 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(deep(400))]
+        #![proptest_config(deep_config(400))]
 
         #[test]
-        fn it_has_the_optimum(instance in instances(Shape::everything().with_max_buffers(7))) {
+        fn it_has_the_optimum(instance in instances(Shape::every_feature().with_max_buffers(7))) {
             let budget = Budget { work: Some(50_000_000), ..Budget::default() };
             let planner = Scaled::new(crate::placement::exact::Exact);
             let outcome = execute(&planner, &instance, budget, 0);
@@ -144,7 +144,7 @@ mod tests {
 
         #[test]
         fn batches_have_the_same_plan(
-            instance in instances(Shape::plain().with_max_buffers(30).with_max_steps(20)),
+            instance in instances(Shape::plain_buffers().with_max_buffers(30).with_max_steps(20)),
             factor in 2_u64..1000,
         ) {
             let plan = |instance: &Instance| {

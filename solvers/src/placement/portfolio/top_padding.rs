@@ -19,9 +19,12 @@
 
 use std::cmp::Reverse;
 
-use planlab_dsa::{Buffer, BufferId, Bytes, Event, Halt, Instance, Offset, Plan, Planner, Run, Scope, gcd};
+use planlab_dsa::{
+    Buffer, BufferId, Bytes, Event, Halt, Instance, Offset, Plan, Planner, Run, Scope,
+    greatest_common_divisor,
+};
 
-use crate::nested::{Share, Then, nested};
+use crate::nested::{Share, Then, run_nested};
 
 /// Units of work for each buffer of the search for the rest.
 const WORK_PER_BUFFER: u64 = 2_000;
@@ -40,23 +43,24 @@ struct Tight {
 
 /// Tries to lower an incumbent that is less than the common alignment above the bound; `planner` places what is not on
 /// top.
-pub(crate) fn lower(planner: &dyn Planner, run: &mut Run<'_>) -> Result<(), Halt> {
+pub(crate) fn lower_by_padding(planner: &dyn Planner, run: &mut Run<'_>) -> Result<(), Halt> {
     let instance = run.instance();
-    let align = instance.buffers().iter().fold(0, |all, buffer| gcd(all, buffer.align.get()));
-    let bound = run.bound().of(Scope::NoHandOver).value.get();
+    let align =
+        instance.buffers().iter().fold(0, |all, buffer| greatest_common_divisor(all, buffer.align.get()));
+    let bound = run.bound().best_claim(Scope::NoHandOver).value.get();
     let is_near = |height: Bytes| bound < height.get() && height.get() - bound < align;
     if run.scope() != Scope::NoHandOver || !is_plain(instance) || !run.height_to_beat().is_some_and(is_near) {
         return Ok(());
     }
     run.tick(instance.len() as u64)?;
     let tight = tight_steps(instance, align, bound);
-    let Some(tops) = tops(run, align, &tight)? else { return Ok(()) };
-    let Some(pinned) = pinned(instance, &tops, bound) else { return Ok(()) };
+    let Some(tops) = topmost_buffers(run, align, &tight)? else { return Ok(()) };
+    let Some(pinned) = pin_tops(instance, &tops, bound) else { return Ok(()) };
     let work = WORK_PER_BUFFER.saturating_mul(instance.len() as u64);
-    let all = Share::all(run);
+    let all = Share::all_remaining(run);
     let work = all.work.map_or(work, |left| left.min(work));
     let share = Share { work: Some(work), target: Some(Bytes::new(bound)), ..all };
-    nested(run, planner, &pinned, share, |run, event| {
+    run_nested(run, planner, &pinned, share, |run, event| {
         if let Event::Incumbent(plan) = event {
             run.offer(Plan::from_offsets(plan.offsets().to_vec()))?;
         }
@@ -68,17 +72,17 @@ pub(crate) fn lower(planner: &dyn Planner, run: &mut Run<'_>) -> Result<(), Halt
 /// Whether nothing but lives, sizes and alignments restricts a plan.
 fn is_plain(instance: &Instance) -> bool {
     let is_plain = |buffer: &Buffer| buffer.pin.is_none() && buffer.pauses.is_empty();
-    instance.apart().is_empty() && instance.buffers().iter().all(is_plain)
+    instance.keep_apart_pairs().is_empty() && instance.buffers().iter().all(is_plain)
 }
 
-fn padding(buffer: &Buffer, align: u64) -> u64 {
+fn top_padding_of(buffer: &Buffer, align: u64) -> u64 {
     buffer.size.get().wrapping_neg() % align
 }
 
 /// The steps whose rounded sizes exceed the bound, in their order. Sizes that do not fit 64 bits exceed nothing.
 fn tight_steps(instance: &Instance, align: u64, bound: u64) -> Vec<Tight> {
     let changes = instance.buffers().iter().flat_map(|buffer| {
-        let rounded = buffer.size.get().saturating_add(padding(buffer, align));
+        let rounded = buffer.size.get().saturating_add(top_padding_of(buffer, align));
         [(buffer.live.end().get(), false, rounded), (buffer.live.start().get(), true, rounded)]
     });
     let mut changes: Vec<(u32, bool, u64)> = changes.collect();
@@ -95,7 +99,7 @@ fn tight_steps(instance: &Instance, align: u64, bound: u64) -> Vec<Tight> {
 }
 
 /// A buffer with enough padding for each of these steps, no two of them live at once. `None` if some step has no such buffer.
-fn tops(run: &mut Run<'_>, align: u64, tight: &[Tight]) -> Result<Option<Vec<BufferId>>, Halt> {
+fn topmost_buffers(run: &mut Run<'_>, align: u64, tight: &[Tight]) -> Result<Option<Vec<BufferId>>, Halt> {
     let instance = run.instance();
     let (mut chosen, mut free, mut at) = (Vec::new(), 0, 0);
     while let Some(next) = tight.get(at) {
@@ -106,7 +110,10 @@ fn tops(run: &mut Run<'_>, align: u64, tight: &[Tight]) -> Result<Option<Vec<Buf
         let is_near = |id: &BufferId| {
             let buffer = instance.buffer(*id);
             let (start, end) = (buffer.live.start().get(), buffer.live.end().get());
-            free <= start && start <= next.start && next.end <= end && padding(buffer, align) >= next.excess
+            free <= start
+                && start <= next.start
+                && next.end <= end
+                && top_padding_of(buffer, align) >= next.excess
         };
         let mut near: Vec<BufferId> = instance.ids().filter(is_near).collect();
         near.sort_unstable_by_key(|&id| Reverse((instance.buffer(id).live.end(), id)));
@@ -115,7 +122,8 @@ fn tops(run: &mut Run<'_>, align: u64, tight: &[Tight]) -> Result<Option<Vec<Buf
             let buffer = instance.buffer(id);
             let end = buffer.live.end().get();
             let covered = tight[at..].iter().take_while(|steps| steps.start < end);
-            let enough = covered.clone().take_while(|steps| steps.excess <= padding(buffer, align)).count();
+            let enough =
+                covered.clone().take_while(|steps| steps.excess <= top_padding_of(buffer, align)).count();
             run.tick(enough as u64)?;
             if covered.count() == enough {
                 longest = Some(id);
@@ -131,7 +139,7 @@ fn tops(run: &mut Run<'_>, align: u64, tight: &[Tight]) -> Result<Option<Vec<Buf
 }
 
 /// The instance with these buffers as far up as they end below the bound.
-fn pinned(instance: &Instance, tops: &[BufferId], bound: u64) -> Option<Instance> {
+fn pin_tops(instance: &Instance, tops: &[BufferId], bound: u64) -> Option<Instance> {
     let mut buffers = instance.buffers().to_vec();
     for top in tops {
         let buffer = &mut buffers[top.index()];
@@ -150,7 +158,7 @@ mod tests {
     use crate::placement::testing::{self, scripted};
     use crate::placement::{Order, Portfolio};
 
-    const FIT: Fit = Fit::first(Order::Input);
+    const FIT: Fit = Fit::first_fit(Order::Input);
 
     fn aligned(rows: &[(u64, u32, u32)]) -> Instance {
         let buffers = rows.iter().map(|&(size, start, end)| testing::aligned(size, start, end, 8));
@@ -161,7 +169,7 @@ mod tests {
     fn fit_and_lower() -> impl Planner {
         scripted(FIT.descriptor(), |run| {
             FIT.plan(run)?;
-            lower(&Portfolio, run)
+            lower_by_padding(&Portfolio, run)
         })
     }
 
@@ -188,8 +196,8 @@ mod tests {
     fn a_step_without_enough_padding_has_no_top() {
         let planner = scripted(FIT.descriptor(), |run| {
             let tight = |excess| [Tight { start: 0, end: 2, excess }];
-            assert_eq!(tops(run, 8, &tight(5))?, Some(vec![BufferId::new(0)]));
-            assert_eq!(tops(run, 8, &tight(6))?, None);
+            assert_eq!(topmost_buffers(run, 8, &tight(5))?, Some(vec![BufferId::new(0)]));
+            assert_eq!(topmost_buffers(run, 8, &tight(6))?, None);
             FIT.plan(run)
         });
         let instance = aligned(&[(3, 0, 2), (8, 0, 2)]);

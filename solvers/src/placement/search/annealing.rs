@@ -83,54 +83,54 @@ impl AnnealingSearch {
     }
 
     /// Begins a round as short as the first.
-    pub(crate) fn restart(&mut self) {
+    pub(crate) fn restart_round(&mut self) {
         (self.at, self.round) = (0, FIRST_ROUND);
     }
 
     /// The heat of the next change, in granules.
     #[expect(clippy::cast_precision_loss, reason = "a temperature needs no exact counts")]
-    fn heat(&mut self) -> f64 {
+    fn next_heat(&mut self) -> f64 {
         if self.at == self.round {
             (self.at, self.round) = (0, self.round.saturating_mul(2));
         }
         let part = self.at as f64 / self.round as f64;
         self.at += 1;
-        HOT * (COLD / HOT).powf(part) * self.walk.best() as f64
+        HOT * (COLD / HOT).powf(part) * self.walk.best_height() as f64
     }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "the rounding is far below any heat")]
-fn energy(walk: &Walk) -> f64 {
-    walk.decoder.excess() as f64
+fn walk_energy(walk: &Walk) -> f64 {
+    walk.decoder.excess_over_ceiling() as f64
 }
 
 impl Search for AnnealingSearch {
-    fn step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
-        self.walk.tick(run, 1)?;
+    fn make_step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
+        self.walk.count_work(run, 1)?;
         self.walk.aim_below_incumbent(run);
-        if self.walk.decoder.tall().is_empty() {
+        if self.walk.decoder.tall_buffers().is_empty() {
             return Ok(false); // The ceiling is the bound.
         }
-        let Some(change) = self.moves.draw(&self.walk.decoder, run.rng()) else {
+        let Some(change) = self.moves.draw_change(&self.walk.decoder, run.rng()) else {
             self.idle += 1;
             return Ok(self.idle < super::IDLE);
         };
         self.idle = 0;
         let chance: f64 = run.rng().random();
-        let most = energy(&self.walk) - self.heat() * (1.0 - chance).ln();
-        self.walk.change(run, change)?;
-        if energy(&self.walk) > most {
-            self.walk.decoder.undo();
+        let most = walk_energy(&self.walk) - self.next_heat() * (1.0 - chance).ln();
+        self.walk.make_change(run, change)?;
+        if walk_energy(&self.walk) > most {
+            self.walk.decoder.undo_changes();
             return Ok(true);
         }
-        self.walk.decoder.keep();
-        if self.walk.decoder.tall().is_empty() {
-            self.walk.offer(run)?;
+        self.walk.decoder.keep_changes();
+        if self.walk.decoder.tall_buffers().is_empty() {
+            self.walk.offer_current(run)?;
         }
         Ok(true)
     }
 
-    fn work(&self) -> u64 {
-        self.walk.work()
+    fn work_done(&self) -> u64 {
+        self.walk.work_done()
     }
 }

@@ -18,7 +18,7 @@
 use planlab_dsa::{BufferId, Halt, Instance, Plan, Run};
 use rand::RngExt;
 
-use crate::feasibility::luby;
+use crate::feasibility::luby_number;
 use crate::placement::Order;
 use crate::placement::greedy::{Rule, place_at_most};
 
@@ -54,7 +54,7 @@ impl OrderSearch {
         let mut search: Option<Self> = None;
         for order in Order::ALL {
             for rule in [Rule::FirstFit, Rule::BestFit] {
-                let mut order = order.of(instance);
+                let mut order = order.sort_buffers(instance);
                 order.retain(|&id| instance.buffer(id).pin.is_none());
                 let most = search.as_ref().map_or(u64::MAX, |search| search.state.height);
                 if order.len() < 2 {
@@ -71,22 +71,22 @@ impl OrderSearch {
     }
 
     /// Searches until about this many buffers were placed.
-    pub(crate) fn turn(&mut self, run: &mut Run<'_>, placed: u64) -> Result<(), Halt> {
+    pub(crate) fn run_turn(&mut self, run: &mut Run<'_>, placed: u64) -> Result<(), Halt> {
         let each = self.state.order.len() as u64;
         for _ in 0..placed.div_ceil(each) {
-            self.step(run)?;
+            self.run_step(run)?;
             if self.in_vain > PATIENCE * each {
-                self.restart(run)?;
+                self.restart_from_lowest(run)?;
             }
         }
         Ok(())
     }
 
-    fn step(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+    fn run_step(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         let mut order = self.state.order.clone();
-        self.change(run, &mut order);
+        self.change_order(run, &mut order);
         while run.rng().random_ratio(1, MORE_MOVES) {
-            self.change(run, &mut order);
+            self.change_order(run, &mut order);
         }
         self.in_vain += 1;
         let Some((plan, height)) = place_at_most(run, &order, self.state.rule, self.state.height)? else {
@@ -103,26 +103,26 @@ impl OrderSearch {
         run.offer(plan)
     }
 
-    fn change(&self, run: &mut Run<'_>, order: &mut Vec<BufferId>) {
+    fn change_order(&self, run: &mut Run<'_>, order: &mut Vec<BufferId>) {
         let permissions = run.instance().in_place();
         let kinds = if permissions.is_empty() { 2 } else { 3 };
         match run.rng().random_range(0..kinds) {
             0 => {
                 let top = self.top_buffers[run.rng().random_range(0..self.top_buffers.len())];
-                let from = position(order, top);
+                let from = position_of(order, top);
                 let to = run.rng().random_range(0..=from.unwrap_or(0));
-                shift(order, from, to);
+                shift_position(order, from, to);
             }
             1 => {
                 let [from, to] = [(); 2].map(|()| run.rng().random_range(0..order.len()));
-                shift(order, Some(from), to);
+                shift_position(order, Some(from), to);
             }
             _ => {
                 let pair = permissions[run.rng().random_range(0..permissions.len())];
-                let from = position(order, pair.output);
+                let from = position_of(order, pair.output);
                 let output = from.map(|from| order.remove(from));
                 // A pinned input is placed before all others.
-                let input = position(order, pair.input);
+                let input = position_of(order, pair.input);
                 let behind = usize::from(run.rng().random_ratio(3, 4));
                 let to = input.map_or(0, |input| input + behind);
                 order.splice(to..to, output);
@@ -131,12 +131,12 @@ impl OrderSearch {
     }
 
     /// Restarts from the lowest order, disturbed, with the other rule.
-    fn restart(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+    fn restart_from_lowest(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         self.restarts += 1;
         self.in_vain = 0;
         let mut order = self.lowest.order.clone();
-        for _ in 0..luby(self.restarts) {
-            self.change(run, &mut order);
+        for _ in 0..luby_number(self.restarts) {
+            self.change_order(run, &mut order);
         }
         let rule = if self.state.rule == Rule::FirstFit { Rule::BestFit } else { Rule::FirstFit };
         if let Some((plan, height)) = place_at_most(run, &order, rule, u64::MAX)? {
@@ -160,11 +160,11 @@ fn find_top_buffers(instance: &Instance, plan: &Plan, height: u64) -> Vec<Buffer
     }
 }
 
-fn position(order: &[BufferId], id: BufferId) -> Option<usize> {
+fn position_of(order: &[BufferId], id: BufferId) -> Option<usize> {
     order.iter().position(|&other| other == id)
 }
 
-fn shift(order: &mut Vec<BufferId>, from: Option<usize>, to: usize) {
+fn shift_position(order: &mut Vec<BufferId>, from: Option<usize>, to: usize) {
     if let Some(from) = from {
         let id = order.remove(from);
         order.insert(to, id);
@@ -173,7 +173,7 @@ fn shift(order: &mut Vec<BufferId>, from: Option<usize>, to: usize) {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::testing::{Shape, instances, oracle};
+    use planlab_dsa::testing::{Shape, instances, oracle_height};
     use planlab_dsa::{Arena, Budget, Planner, Stop, execute};
     use proptest::prelude::*;
 
@@ -184,13 +184,13 @@ mod tests {
     proptest! {
         #[test]
         fn every_plan_is_valid_and_the_search_goes_on(
-            instance in instances(Shape::everything().with_arenas(false).with_max_buffers(20)),
+            instance in instances(Shape::every_feature().with_arenas(false).with_max_buffers(20)),
         ) {
             let budget = Budget { work: Some(20_000), ..Budget::default() };
             let in_orders = scripted(Exact.descriptor(), |run| {
                 let Some(mut search) = OrderSearch::new(run)? else { return Ok(()) };
                 loop {
-                    search.turn(run, 1)?;
+                    search.run_turn(run, 1)?;
                 }
             });
             let outcome = execute(&in_orders, &instance, budget, 1);
@@ -198,7 +198,7 @@ mod tests {
             let is_pinned = instance.buffers().iter().any(|buffer| buffer.pin.is_some());
             prop_assert!(outcome.best.is_some() || is_pinned || !is_open || instance.len() < 2, "no plan");
             if let Some(best) = &outcome.best {
-                prop_assert_eq!(oracle(&instance, best.as_plan()).ok(), Some(best.height()));
+                prop_assert_eq!(oracle_height(&instance, best.as_plan()).ok(), Some(best.height()));
             }
             let free = instance.buffers().iter().filter(|buffer| buffer.pin.is_none()).count();
             let is_over = matches!(outcome.end, Ok(Stop::Proved | Stop::WorkLimit));

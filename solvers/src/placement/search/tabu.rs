@@ -94,15 +94,15 @@ impl TabuSearch {
     }
 
     /// The allowed change of least excess among those drawn.
-    fn choose(&mut self, run: &mut Run<'_>) -> Result<Option<Change>, Halt> {
+    fn choose_change(&mut self, run: &mut Run<'_>) -> Result<Option<Change>, Halt> {
         let mut best: Option<(u128, Change)> = None;
         for _ in 0..SAMPLE {
-            let Some(change) = self.moves.draw(&self.walk.decoder, run.rng()) else { continue };
-            self.walk.change(run, change)?;
-            let excess = self.walk.decoder.excess();
-            self.walk.decoder.undo();
-            let rests = self.rests_until[moved(change) as usize] > self.steps;
-            let may = !rests || excess < self.best.excess();
+            let Some(change) = self.moves.draw_change(&self.walk.decoder, run.rng()) else { continue };
+            self.walk.make_change(run, change)?;
+            let excess = self.walk.decoder.excess_over_ceiling();
+            self.walk.decoder.undo_changes();
+            let rests = self.rests_until[moved_buffer(change) as usize] > self.steps;
+            let may = !rests || excess < self.best.excess_over_ceiling();
             if may && best.is_none_or(|(least, _)| excess < least) {
                 best = Some((excess, change));
             }
@@ -110,12 +110,12 @@ impl TabuSearch {
         Ok(best.map(|(_, change)| change))
     }
 
-    fn judge(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
-        if self.walk.decoder.tall().is_empty() {
-            self.walk.offer(run)?;
-            self.remember();
-        } else if self.walk.decoder.excess() < self.best.excess() {
-            self.remember();
+    fn judge_change(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+        if self.walk.decoder.tall_buffers().is_empty() {
+            self.walk.offer_current(run)?;
+            self.remember_change();
+        } else if self.walk.decoder.excess_over_ceiling() < self.best.excess_over_ceiling() {
+            self.remember_change();
         } else if self.steps - self.best_at > PATIENCE {
             self.walk.decoder.clone_from(&self.best);
             self.rests_until.fill(0);
@@ -124,41 +124,42 @@ impl TabuSearch {
         Ok(())
     }
 
-    fn remember(&mut self) {
+    fn remember_change(&mut self) {
         self.best.clone_from(&self.walk.decoder);
         self.best_at = self.steps;
     }
 }
 
-fn moved(change: Change) -> u32 {
+fn moved_buffer(change: Change) -> u32 {
     match change {
         Change::Swap(id, _) | Change::Shift(id, _) => id,
     }
 }
 
 impl Search for TabuSearch {
-    fn step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
+    fn make_step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
         self.steps += 1;
-        self.walk.tick(run, 1)?;
+        self.walk.count_work(run, 1)?;
         if self.walk.aim_below_incumbent(run) {
             self.best.set_ceiling(self.walk.decoder.ceiling());
         }
-        if self.walk.decoder.tall().is_empty() {
+        if self.walk.decoder.tall_buffers().is_empty() {
             return Ok(false); // The ceiling is the bound.
         }
-        let Some(change) = self.choose(run)? else {
+        let Some(change) = self.choose_change(run)? else {
             self.idle += 1;
             return Ok(self.idle < super::IDLE);
         };
         self.idle = 0;
-        self.rests_until[moved(change) as usize] = self.steps + REST + run.rng().random_range(0..=REST);
-        self.walk.change(run, change)?;
-        self.walk.decoder.keep();
-        self.judge(run)?;
+        self.rests_until[moved_buffer(change) as usize] =
+            self.steps + REST + run.rng().random_range(0..=REST);
+        self.walk.make_change(run, change)?;
+        self.walk.decoder.keep_changes();
+        self.judge_change(run)?;
         Ok(true)
     }
 
-    fn work(&self) -> u64 {
-        self.walk.work()
+    fn work_done(&self) -> u64 {
+        self.walk.work_done()
     }
 }

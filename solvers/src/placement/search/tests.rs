@@ -13,7 +13,9 @@ use super::{Annealing, HONOURS, HillClimbTvm, HillClimbVela, Lns, Tabu, start};
 use crate::demands::can_stand;
 use crate::placement::Order;
 use crate::placement::greedy::{Fit, first_fit};
-use crate::placement::testing::{buffer, descriptor, draws, in_place, instance, scripted};
+use crate::placement::testing::{
+    in_place, pseudo_random, scripted, test_buffer, test_descriptor, test_instance,
+};
 
 fn planners() -> [Box<dyn Planner>; 5] {
     [Box::new(HillClimbTvm), Box::new(HillClimbVela), Box::new(Annealing), Box::new(Tabu), Box::new(Lns)]
@@ -25,18 +27,18 @@ fn run<'i>(planner: &dyn Planner, instance: &'i Instance, work: u64, seed: u64) 
 
 /// 60 buffers for which no greedy order reaches the load.
 fn hard() -> Instance {
-    let mut draw = draws(11);
+    let mut draw = pseudo_random(11);
     let row = |_| {
         let start = u32::try_from(draw(40)).expect("small");
         let end = start + 1 + u32::try_from(draw(12)).expect("small");
         (10 + draw(90), start, end)
     };
-    instance(&(0..60).map(row).collect::<Vec<_>>())
+    test_instance(&(0..60).map(row).collect::<Vec<_>>())
 }
 
 fn best_greedy(instance: &Instance) -> Option<Bytes> {
     let heights =
-        Order::ALL.map(|order| execute(&Fit::first(order), instance, Budget::default(), 0).height());
+        Order::ALL.map(|order| execute(&Fit::first_fit(order), instance, Budget::default(), 0).height());
     heights.into_iter().flatten().min()
 }
 
@@ -45,7 +47,7 @@ proptest! {
 
     #[test]
     fn none_is_worse_than_its_start(
-        instance in instances(Shape::plain().with_max_buffers(30).with_max_steps(20).with_alignment(true)),
+        instance in instances(Shape::plain_buffers().with_max_buffers(30).with_max_steps(20).with_alignment(true)),
         seed in any::<u64>(),
     ) {
         let greedy = best_greedy(&instance);
@@ -88,9 +90,9 @@ fn the_same_seed_gives_the_same_plan_and_seeds_change_plans() {
 
 /// All searches in turns, each on a fork of one run.
 fn turns() -> impl Planner {
-    let descriptor = Descriptor { randomized: true, ..descriptor("turns", HONOURS) };
+    let descriptor = Descriptor { randomized: true, ..test_descriptor("turns", HONOURS) };
     scripted(descriptor, |run| {
-        let Some(start) = start::best(run)? else { return Ok(()) };
+        let Some(start) = start::best_start(run)? else { return Ok(()) };
         let Some(model) = Model::new(run.instance(), &mut |work| run.tick(work))? else { return Ok(()) };
         let model = std::sync::Arc::new(model);
         let walk = Walk::with_model(run, &model, &start);
@@ -104,7 +106,7 @@ fn turns() -> impl Planner {
         while !searches.is_empty() {
             let mut at = 0;
             while let Some((fork, search)) = searches.get_mut(at) {
-                if search.slice(fork, 5_000)? { at += 1 } else { drop(searches.swap_remove(at)) }
+                if search.run_slice(fork, 5_000)? { at += 1 } else { drop(searches.swap_remove(at)) }
             }
         }
         Ok(())
@@ -124,7 +126,7 @@ fn searches_take_turns_on_one_run() {
 
 #[test]
 fn pins_that_need_a_hand_over_leave_no_plan() {
-    let pinned = |start: u32| buffer(4, start, start + 2).with_pin(Offset::new(0));
+    let pinned = |start: u32| test_buffer(4, start, start + 2).with_pin(Offset::new(0));
     let builder = Instance::builder().buffers([pinned(0), pinned(1)]).in_place([in_place(0, 1)]);
     let instance = builder.build().expect("well formed");
     assert!(!can_stand(&instance));

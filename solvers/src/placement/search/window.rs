@@ -29,7 +29,7 @@ pub(crate) struct Piece {
 const MOST: usize = 384;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum WindowAnswer {
     Placed(Vec<u64>),
     /// There is no room.
     Full,
@@ -39,26 +39,26 @@ pub(crate) enum Answer {
 
 /// Searches for places of all pieces below `ceiling`, clear of the blocks, in at most `nodes` nodes. The blocks must
 /// not overlap. If there are several answers, `seed` decides which is found.
-pub(crate) fn search(
+pub(crate) fn search_window(
     (pieces, blocks): (&[Piece], &[Part]),
     ceiling: u64,
     (nodes, seed): (u64, u64),
     tick: &mut Tick<'_>,
-) -> Result<Answer, Halt> {
+) -> Result<WindowAnswer, Halt> {
     if pieces.len() + blocks.len() > MOST {
-        return Ok(Answer::Unknown);
+        return Ok(WindowAnswer::Unknown);
     }
-    let Some(problem) = problem(pieces, blocks) else { return Ok(Answer::Unknown) };
+    let Some(problem) = window_problem(pieces, blocks) else { return Ok(WindowAnswer::Unknown) };
     let mut restarts = Restarts::new(&problem, seed);
-    Ok(match restarts.decide(ceiling, nodes, tick)? {
-        Verdict::Feasible(offsets) => Answer::Placed(offsets[..pieces.len()].to_vec()),
-        Verdict::Infeasible => Answer::Full,
-        Verdict::Unknown => Answer::Unknown,
+    Ok(match restarts.decide_capacity(ceiling, nodes, tick)? {
+        Verdict::Feasible(offsets) => WindowAnswer::Placed(offsets[..pieces.len()].to_vec()),
+        Verdict::Infeasible => WindowAnswer::Full,
+        Verdict::Unknown => WindowAnswer::Unknown,
     })
 }
 
 /// `None` if a number is too large for the search.
-pub(crate) fn problem(pieces: &[Piece], blocks: &[Part]) -> Option<Problem> {
+pub(crate) fn window_problem(pieces: &[Piece], blocks: &[Part]) -> Option<Problem> {
     Problem::new(&instance(pieces, blocks)?)
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn instance(pieces: &[Piece], blocks: &[Part]) -> Option<Instance> {
 
 /// Covers the same blocks by fewer ones, with the same room for the pieces: merges adjacent blocks, closes gaps that
 /// are too narrow for every piece, and cuts off what reaches above the ceiling. The result does not overlap.
-pub(crate) fn merge(blocks: &[Part], pieces: &[Piece], ceiling: u64) -> Vec<Part> {
+pub(crate) fn merge_blocks(blocks: &[Part], pieces: &[Piece], ceiling: u64) -> Vec<Part> {
     let mut times: Vec<u32> = pieces.iter().flat_map(|piece| [piece.start, piece.end]).collect();
     times.sort_unstable();
     times.dedup();
@@ -92,7 +92,7 @@ pub(crate) fn merge(blocks: &[Part], pieces: &[Piece], ceiling: u64) -> Vec<Part
         let live = pieces.iter().filter(|piece| piece.start < end && start < piece.end);
         let narrowest = live.map(|piece| piece.size).min();
         let there = blocks.iter().filter(|block| block.start < end && start < block.end);
-        let spans = narrowest.map_or_else(Vec::new, |least| close(there, least, ceiling));
+        let spans = narrowest.map_or_else(Vec::new, |least| closed_addresses(there, least, ceiling));
         let new = spans.into_iter().map(|(low, high)| {
             let earlier = open.iter().find(|block| (block.low, block.high, block.end) == (low, high, start));
             Part { start: earlier.map_or(start, |block| block.start), end, low, high }
@@ -107,7 +107,7 @@ pub(crate) fn merge(blocks: &[Part], pieces: &[Piece], ceiling: u64) -> Vec<Part
 }
 
 /// The addresses of blocks as ascending ranges, at least `least` apart and below `ceiling`.
-fn close<'b>(blocks: impl Iterator<Item = &'b Part>, least: u64, ceiling: u64) -> Vec<(u64, u64)> {
+fn closed_addresses<'b>(blocks: impl Iterator<Item = &'b Part>, least: u64, ceiling: u64) -> Vec<(u64, u64)> {
     let mut all: Vec<(u64, u64)> = blocks.map(|block| (block.low, block.high.min(ceiling))).collect();
     all.retain(|&(low, high)| low < high);
     all.sort_unstable();
@@ -131,7 +131,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::{aligned, buffer};
+    use crate::placement::testing::{aligned, test_buffer};
 
     proptest! {
         #[test]
@@ -149,14 +149,14 @@ mod tests {
                 Part { start: 5 * at + start, end: 5 * at + start + width, low, high: low + size }
             }).collect();
             let mut buffers: Vec<Buffer> = pieces.iter().map(|p| aligned(p.size, p.start, p.end, p.align)).collect();
-            let pinned = |b: &Part| buffer(b.high - b.low, b.start, b.end).with_pin(Offset::new(b.low));
+            let pinned = |b: &Part| test_buffer(b.high - b.low, b.start, b.end).with_pin(Offset::new(b.low));
             buffers.extend(blocks.iter().map(pinned));
             let instance = Instance::from_buffers(buffers).expect("valid");
             prop_assume!(blocks.iter().all(|block| block.high <= ceiling));
             let fits = brute_force_without_hand_over(&instance).is_some_and(|least| least.get() <= ceiling);
-            let merged = merge(&blocks, &pieces, ceiling);
-            match search((&pieces, &merged), ceiling, (u64::MAX, seed), &mut |_| Ok(())).expect("no limit") {
-                Answer::Placed(offsets) => {
+            let merged = merge_blocks(&blocks, &pieces, ceiling);
+            match search_window((&pieces, &merged), ceiling, (u64::MAX, seed), &mut |_| Ok(())).expect("no limit") {
+                WindowAnswer::Placed(offsets) => {
                     prop_assert!(fits);
                     let pins = blocks.iter().map(|block| block.low);
                     let plan = planlab_dsa::Plan::from_offsets(
@@ -165,8 +165,8 @@ mod tests {
                     let verified = instance.verify(plan);
                     prop_assert!(verified.is_ok_and(|plan| plan.height().get() <= ceiling));
                 }
-                Answer::Full => prop_assert!(!fits),
-                Answer::Unknown => prop_assert!(false, "there was no limit"),
+                WindowAnswer::Full => prop_assert!(!fits),
+                WindowAnswer::Unknown => prop_assert!(false, "there was no limit"),
             }
         }
     }

@@ -66,7 +66,7 @@ impl SharedObjects {
         Self {
             key: "shared-objects/by-size",
             summary: "whole objects shared: largest first, smallest free object",
-            order: |instance| Order::Size.of(instance),
+            order: |instance| Order::Size.sort_buffers(instance),
         }
     }
 
@@ -107,16 +107,16 @@ mod tests {
 
     use super::*;
     use crate::placement::sharing::objects::testing::{literal, offsets_of};
-    use crate::placement::testing::offsets;
+    use crate::placement::testing::planned_offsets;
 
     proptest! {
         #[test]
         fn plans_are_those_of_the_published_loops(
-            instance in instances(Shape::plain().with_max_buffers(40).with_max_steps(30)),
+            instance in instances(Shape::plain_buffers().with_max_buffers(40).with_max_steps(30)),
         ) {
             for planner in [SharedObjects::by_size(), SharedObjects::by_breadth()] {
                 let expected = literal(&instance, &(planner.order)(&instance));
-                prop_assert_eq!(offsets(&planner, &instance), offsets_of(&instance, &expected));
+                prop_assert_eq!(planned_offsets(&planner, &instance), offsets_of(&instance, &expected));
             }
         }
     }

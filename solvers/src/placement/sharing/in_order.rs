@@ -26,7 +26,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 
 use planlab_dsa::{Descriptor, Halt, Instance, Plan, Planner, Run};
 
-use super::objects::{HONOURS, stacked};
+use super::objects::{HONOURS, stack_objects};
 use crate::placement::Order;
 
 /// Execution order, nearest size; key `shared-objects/in-order`.
@@ -60,7 +60,7 @@ impl Planner for SharedObjectsInOrder {
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         let object_of = in_order(run.instance(), |work| run.tick(work))?;
-        run.offer(Plan::from_offsets(stacked(run.instance(), &object_of)))
+        run.offer(Plan::from_offsets(stack_objects(run.instance(), &object_of)))
     }
 }
 
@@ -69,7 +69,7 @@ fn in_order<E>(instance: &Instance, mut tick: impl FnMut(u64) -> Result<(), E>) 
     let mut sizes: Vec<u64> = Vec::new();
     let mut free = BTreeSet::new();
     let mut in_use: BinaryHeap<Reverse<(u32, u32)>> = BinaryHeap::new();
-    for id in Order::Start.of(instance) {
+    for id in Order::Start.sort_buffers(instance) {
         tick(1)?;
         let buffer = instance.buffer(id);
         let ((start, end), size) = (buffer.live.into(), buffer.size.get());
@@ -79,7 +79,7 @@ fn in_order<E>(instance: &Instance, mut tick: impl FnMut(u64) -> Result<(), E>) 
             in_use.pop();
             free.insert((sizes[object as usize], object));
         }
-        let object = nearest(&free, size).map_or_else(
+        let object = nearest_free(&free, size).map_or_else(
             || {
                 sizes.push(0);
                 u32::try_from(sizes.len() - 1).expect("no more objects than buffers")
@@ -98,7 +98,7 @@ fn in_order<E>(instance: &Instance, mut tick: impl FnMut(u64) -> Result<(), E>) 
 }
 
 /// The free object, with its size, whose size is nearest; of equally near ones the larger.
-fn nearest(free: &BTreeSet<(u64, u32)>, size: u64) -> Option<(u64, u32)> {
+fn nearest_free(free: &BTreeSet<(u64, u32)>, size: u64) -> Option<(u64, u32)> {
     let larger = free.range((size, 0)..).next();
     let smaller = free.range(..(size, 0)).next_back();
     let distance = |object: &&(u64, u32)| object.0.abs_diff(size);
@@ -112,14 +112,14 @@ mod tests {
 
     use super::*;
     use crate::placement::sharing::objects::testing::offsets_of;
-    use crate::placement::testing::{instance, offsets};
+    use crate::placement::testing::{planned_offsets, test_instance};
 
     /// The records in the tests of the public code, and the objects that they expect.
     #[test]
     fn published_records_have_the_published_objects() {
-        let chain = instance(&[(16, 0, 2), (8, 1, 3), (64, 2, 4), (32, 3, 5), (8, 4, 6)]);
+        let chain = test_instance(&[(16, 0, 2), (8, 1, 3), (64, 2, 4), (32, 3, 5), (8, 4, 6)]);
         assert_eq!(in_order(&chain, |_| Ok::<(), ()>(())), Ok(vec![0, 1, 0, 1, 0]));
-        let records = instance(&[
+        let records = test_instance(&[
             (32, 0, 2),
             (32, 1, 5),
             (8, 2, 6),
@@ -132,7 +132,7 @@ mod tests {
         ]);
         assert_eq!(in_order(&records, |_| Ok::<(), ()>(())), Ok(vec![0, 1, 0, 2, 3, 1, 3, 2, 0]));
         // Objects of 32, 64, 16 and 8 bytes.
-        assert_eq!(offsets(&SharedObjectsInOrder, &records), [0, 32, 0, 96, 112, 32, 112, 96, 0]);
+        assert_eq!(planned_offsets(&SharedObjectsInOrder, &records), [0, 32, 0, 96, 112, 32, 112, 96, 0]);
     }
 
     /// Looks at every object.
@@ -140,7 +140,7 @@ mod tests {
         let mut object_of = vec![0; instance.len()];
         // Size, and the end of what is in it.
         let mut objects: Vec<(u64, u32)> = Vec::new();
-        for id in Order::Start.of(instance) {
+        for id in Order::Start.sort_buffers(instance) {
             let (size, live) = (instance.buffer(id).size.get(), instance.buffer(id).live);
             let free = (0..objects.len()).filter(|&object| objects[object].1 <= live.start().get());
             let rank = |&object: &usize| {
@@ -162,10 +162,10 @@ mod tests {
     proptest! {
         #[test]
         fn plans_are_those_of_the_plain_loop(
-            instance in instances(Shape::plain().with_max_buffers(40).with_max_steps(30)),
+            instance in instances(Shape::plain_buffers().with_max_buffers(40).with_max_steps(30)),
         ) {
             let expected = offsets_of(&instance, &literal(&instance));
-            prop_assert_eq!(offsets(&SharedObjectsInOrder, &instance), expected);
+            prop_assert_eq!(planned_offsets(&SharedObjectsInOrder, &instance), expected);
         }
     }
 }

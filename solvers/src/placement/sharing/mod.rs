@@ -12,9 +12,9 @@ mod size_distance;
 
 pub use blocks::{
     BlockSharing, Entry, InPlaceEntries, Means, MemoryCost, MxnetSharing, Node, PatentFreeList, SharedBlocks,
-    SharingGraph, SharingGraphError, Strategy, lifetimes, memory_cost,
+    SharingGraph, SharingGraphError, Strategy, entry_lifetimes, memory_cost,
 };
 pub use greedy::SharedObjects;
 pub use in_order::SharedObjectsInOrder;
-pub(crate) use objects::{HONOURS, stacked};
+pub(crate) use objects::{HONOURS, stack_objects};
 pub use size_distance::SharedObjectsSizeDistance;

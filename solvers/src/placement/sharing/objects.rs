@@ -14,7 +14,7 @@ pub(super) const REFERENCE: &str = "Pisarchyk and Lee 2020, arXiv:2001.03288, se
 ///
 /// Objects are stacked in the order of their numbers. A buffer lies at the bottom of its object, at the next
 /// multiple of its alignment.
-pub(crate) fn stacked(instance: &Instance, object_of: &[u32]) -> Vec<Offset> {
+pub(crate) fn stack_objects(instance: &Instance, object_of: &[u32]) -> Vec<Offset> {
     let object = |id: &BufferId| object_of[id.index()];
     let mut ids: Vec<BufferId> = instance.ids().collect();
     ids.sort_by_key(object);
@@ -39,10 +39,10 @@ pub(super) fn share_in_order(run: &mut Run<'_>, order: &[BufferId]) -> Result<()
     let instance = run.instance();
     let mut objects = Objects::new(instance.len());
     for &id in order {
-        let looked = objects.place(id, instance.buffer(id));
+        let looked = objects.place_buffer(id, instance.buffer(id));
         run.tick(1 + looked)?;
     }
-    run.offer(Plan::from_offsets(stacked(instance, &objects.object_of)))
+    run.offer(Plan::from_offsets(stack_objects(instance, &objects.object_of)))
 }
 
 /// The objects so far, and the steps at which each is in use.
@@ -62,21 +62,21 @@ impl Objects {
     }
 
     /// Puts a buffer into an object; returns the number of objects examined.
-    fn place(&mut self, id: BufferId, buffer: &Buffer) -> u64 {
+    fn place_buffer(&mut self, id: BufferId, buffer: &Buffer) -> u64 {
         let size = buffer.size.get();
         let mut looked = 0;
-        let object = match self.choose(size, buffer.live, &mut looked) {
+        let object = match self.choose_object(size, buffer.live, &mut looked) {
             Some(object) => object,
-            None => self.open(size),
+            None => self.open_object(size),
         };
-        self.grow(object, size);
+        self.grow_object(object, size);
         let (start, end) = buffer.live.into();
         self.uses[object as usize].insert(start, end);
         self.object_of[id.index()] = object;
         looked
     }
 
-    fn choose(&self, size: u64, live: LiveRange, looked: &mut u64) -> Option<u32> {
+    fn choose_object(&self, size: u64, live: LiveRange, looked: &mut u64) -> Option<u32> {
         let mut is_free = |&&(_, object): &&(u64, u32)| {
             *looked += 1;
             self.is_free(object, live)
@@ -100,7 +100,7 @@ impl Objects {
         before.is_none_or(|(_, &end)| end <= live.start().get())
     }
 
-    fn open(&mut self, size: u64) -> u32 {
+    fn open_object(&mut self, size: u64) -> u32 {
         let object = u32::try_from(self.sizes.len()).expect("no more objects than buffers");
         self.sizes.push(size);
         self.uses.push(BTreeMap::new());
@@ -108,7 +108,7 @@ impl Objects {
         object
     }
 
-    fn grow(&mut self, object: u32, size: u64) {
+    fn grow_object(&mut self, object: u32, size: u64) {
         let known = &mut self.sizes[object as usize];
         if *known < size {
             self.by_size.remove(&(*known, object));
@@ -122,11 +122,11 @@ impl Objects {
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;
-    use crate::placement::testing::{aligned, buffer};
+    use crate::placement::testing::{aligned, test_buffer};
 
     /// The offsets of objects by number, as the published loops give them.
     pub(crate) fn offsets_of(instance: &Instance, object_of: &[u32]) -> Vec<u64> {
-        stacked(instance, object_of).iter().map(|offset| offset.get()).collect()
+        stack_objects(instance, object_of).iter().map(|offset| offset.get()).collect()
     }
 
     /// The published loop over all objects, for buffers in an order.
@@ -163,7 +163,7 @@ pub(crate) mod testing {
 
     #[test]
     fn objects_stand_one_above_the_other_and_buffers_are_rounded_up_within() {
-        let buffers = vec![buffer(3, 0, 1), aligned(4, 0, 1, 8), buffer(5, 1, 2)];
+        let buffers = vec![test_buffer(3, 0, 1), aligned(4, 0, 1, 8), test_buffer(5, 1, 2)];
         let instance = Instance::from_buffers(buffers).expect("valid");
         assert_eq!(offsets_of(&instance, &[0, 1, 1]), [0, 8, 3]);
     }

@@ -38,7 +38,7 @@ use std::collections::BinaryHeap;
 
 use planlab_dsa::{Buffer, BufferId, Descriptor, Halt, Honours, Instance, Offset, Plan, Planner, Run};
 
-use super::best_fit_reference::{HONOURS, REFERENCE, rank};
+use super::best_fit_reference::{HONOURS, REFERENCE, buffer_rank};
 use super::longest_within::LongestWithin;
 use crate::arenas::{has_arenas, plan_each_arena};
 
@@ -83,44 +83,45 @@ impl Planner for BestFit {
 /// The plan, before it is offered.
 pub(crate) fn best_fit(run: &mut Run<'_>) -> Result<Plan, Halt> {
     let instance = run.instance();
-    let ranked = ranked(instance);
+    let ranked = rank_buffers(instance);
     let mut unplaced = LongestWithin::new(ranked.iter().map(|&id| instance.buffer(id).live));
     let mut offsets = vec![Offset::default(); instance.len()];
     let mut skyline = Skyline::new(instance.horizon().get());
     let mut left = instance.len();
     while left > 0 {
-        let lowest = skyline.lowest();
+        let lowest = skyline.lowest_line();
         let Line { left: from, right: to, offset, .. } = skyline.lines[lowest as usize];
-        let found = unplaced.take(from, to);
-        run.tick(unplaced.visited())?;
+        let found = unplaced.take_longest(from, to);
+        run.tick(unplaced.visited_nodes())?;
         if let Some(rank) = found {
             let id = ranked[rank as usize];
             let buffer = instance.buffer(id);
             let offset = buffer.align.round_up(offset).expect("an instance leaves room for all padding");
             offsets[id.index()] = Offset::new(offset);
-            skyline.place(lowest, buffer, offset + buffer.size.get());
+            skyline.place_on_line(lowest, buffer, offset + buffer.size.get());
             left -= 1;
         } else {
-            skyline.lift(lowest);
+            skyline.lift_line(lowest);
         }
     }
     #[cfg(feature = "debug-checks")]
-    check(instance, &offsets);
+    check_against_published(instance, &offsets);
     Ok(Plan::from_offsets(offsets))
 }
 
 /// Compares with the published text, on instances small enough for it.
 #[cfg(feature = "debug-checks")]
-fn check(instance: &Instance, offsets: &[Offset]) {
+fn check_against_published(instance: &Instance, offsets: &[Offset]) {
     if instance.len() <= 2_000 {
-        let published = super::best_fit_reference::published(instance, |_| Ok::<_, Halt>(()));
+        let published = super::best_fit_reference::published_best_fit(instance, |_| Ok::<_, Halt>(()));
         assert_eq!(published.as_deref(), Ok(offsets), "best-fit differs from best-fit/reference");
     }
 }
 
 /// All buffers, in order of preference.
-fn ranked(instance: &Instance) -> Vec<BufferId> {
-    let mut ranked: Vec<_> = instance.ids().map(|id| (Reverse(rank(instance.buffer(id), id)), id)).collect();
+fn rank_buffers(instance: &Instance) -> Vec<BufferId> {
+    let mut ranked: Vec<_> =
+        instance.ids().map(|id| (Reverse(buffer_rank(instance.buffer(id), id)), id)).collect();
     ranked.sort_unstable();
     ranked.into_iter().map(|(_, id)| id).collect()
 }
@@ -157,7 +158,7 @@ impl Skyline {
     }
 
     /// The lowest line, the leftmost of equals.
-    fn lowest(&mut self) -> LineId {
+    fn lowest_line(&mut self) -> LineId {
         while let Some(Reverse((offset, left, id))) = self.heap.pop() {
             let line = &self.lines[id as usize];
             if (line.offset, line.left) == (offset, left) && line.left < line.right {
@@ -168,34 +169,34 @@ impl Skyline {
     }
 
     /// Puts a buffer that ends at `top` on a line that was just taken from the heap.
-    fn place(&mut self, id: LineId, buffer: &Buffer, top: u64) {
+    fn place_on_line(&mut self, id: LineId, buffer: &Buffer, top: u64) {
         let (start, end) = buffer.live.into();
         let Line { left, right, offset, previous, next } = self.lines[id as usize];
         if left < start {
-            let rest = self.insert(Line { left, right: start, offset, previous, next: id });
-            self.link(previous, rest);
-            self.link(rest, id);
+            let rest = self.insert_line(Line { left, right: start, offset, previous, next: id });
+            self.link_lines(previous, rest);
+            self.link_lines(rest, id);
         }
         if end < right {
-            let rest = self.insert(Line { left: end, right, offset, previous: id, next });
-            self.link(rest, next);
-            self.link(id, rest);
+            let rest = self.insert_line(Line { left: end, right, offset, previous: id, next });
+            self.link_lines(rest, next);
+            self.link_lines(id, rest);
         }
         let line = &mut self.lines[id as usize];
         (line.left, line.right, line.offset) = (start, end, top);
-        self.join(id);
+        self.join_equal_neighbours(id);
     }
 
     /// Raises a line that was just taken from the heap to its lower neighbour.
-    fn lift(&mut self, id: LineId) {
+    fn lift_line(&mut self, id: LineId) {
         let Line { previous, next, .. } = self.lines[id as usize];
         let neighbours = [previous, next].into_iter().filter(|&line| line != NONE);
         let lower = neighbours.map(|line| self.lines[line as usize].offset).min();
         self.lines[id as usize].offset = lower.expect("a line over all time holds every buffer");
-        self.join(id);
+        self.join_equal_neighbours(id);
     }
 
-    fn insert(&mut self, line: Line) -> LineId {
+    fn insert_line(&mut self, line: Line) -> LineId {
         let id = match self.spare.pop() {
             Some(id) => {
                 self.lines[id as usize] = line;
@@ -210,7 +211,7 @@ impl Skyline {
         id
     }
 
-    fn link(&mut self, previous: LineId, next: LineId) {
+    fn link_lines(&mut self, previous: LineId, next: LineId) {
         if previous != NONE {
             self.lines[previous as usize].next = next;
         }
@@ -220,26 +221,26 @@ impl Skyline {
     }
 
     /// Joins a line whose height has changed with the neighbours at that height.
-    fn join(&mut self, id: LineId) {
+    fn join_equal_neighbours(&mut self, id: LineId) {
         let Line { previous, next, offset, .. } = self.lines[id as usize];
         if previous != NONE && self.lines[previous as usize].offset == offset {
             self.lines[id as usize].left = self.lines[previous as usize].left;
             let before = self.lines[previous as usize].previous;
-            self.remove(previous);
-            self.link(before, id);
+            self.remove_line(previous);
+            self.link_lines(before, id);
         }
         if next != NONE && self.lines[next as usize].offset == offset {
             self.lines[id as usize].right = self.lines[next as usize].right;
             let after = self.lines[next as usize].next;
-            self.remove(next);
-            self.link(id, after);
+            self.remove_line(next);
+            self.link_lines(id, after);
         }
         let Line { left, offset, .. } = self.lines[id as usize];
         self.heap.push(Reverse((offset, left, id)));
     }
 
     /// Frees the number of a line. Heap entries of an empty line are ignored.
-    fn remove(&mut self, id: LineId) {
+    fn remove_line(&mut self, id: LineId) {
         let line = &mut self.lines[id as usize];
         line.right = line.left;
         self.spare.push(id);
@@ -253,19 +254,19 @@ mod tests {
 
     use super::*;
     use crate::placement::skyline::BestFitReference;
-    use crate::placement::testing::{aligned, buffer, offsets, placed};
+    use crate::placement::testing::{aligned, place_buffers, planned_offsets, test_buffer};
 
     #[test]
     fn each_arena_is_planned_alone() {
-        let alone = [buffer(4, 0, 2), buffer(8, 1, 4), buffer(4, 2, 4)];
-        let once = placed(&BestFit, alone.to_vec());
+        let alone = [test_buffer(4, 0, 2), test_buffer(8, 1, 4), test_buffer(4, 2, 4)];
+        let once = place_buffers(&BestFit, alone.to_vec());
         let arena = |capacity: Option<u64>| Arena { name: String::new(), capacity: capacity.map(Bytes::new) };
         let two = |capacity: u64| {
             let both = [0, 1].map(|id| alone.clone().map(|buffer| buffer.in_arena(ArenaId::new(id))));
             let builder = Instance::builder().buffers(both.into_iter().flatten());
             builder.arenas([arena(None), arena(Some(capacity))]).build().expect("valid")
         };
-        assert_eq!(offsets(&BestFit, &two(12)), once.repeat(2));
+        assert_eq!(planned_offsets(&BestFit, &two(12)), once.repeat(2));
         let beyond = two(11);
         let outcome = execute(&BestFit, &beyond, Budget::default(), 0);
         assert!(outcome.end.is_ok() && outcome.best.is_none(), "{:?}", outcome.end);
@@ -275,7 +276,7 @@ mod tests {
         let buffers =
             rows.into_iter().map(|(size, start, width, align)| aligned(size, start, start + width, align));
         let instance = Instance::from_buffers(buffers.collect()).expect("valid");
-        prop_assert_eq!(offsets(&BestFit, &instance), offsets(&BestFitReference, &instance));
+        prop_assert_eq!(planned_offsets(&BestFit, &instance), planned_offsets(&BestFitReference, &instance));
         Ok(())
     }
 

@@ -70,13 +70,13 @@ impl Planner for BestFitReference {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        let offsets = published(run.instance(), |work| run.tick(work))?;
+        let offsets = published_best_fit(run.instance(), |work| run.tick(work))?;
         run.offer(Plan::from_offsets(offsets))
     }
 }
 
 /// The offsets; calls back for every scan of all unplaced buffers.
-pub(super) fn published<E>(
+pub(super) fn published_best_fit<E>(
     instance: &Instance,
     mut tick: impl FnMut(u64) -> Result<(), E>,
 ) -> Result<Vec<Offset>, E> {
@@ -85,25 +85,25 @@ pub(super) fn published<E>(
     let mut skyline = Skyline::new(instance.horizon().get());
     while !unplaced.is_empty() {
         tick(unplaced.len() as u64)?;
-        let lowest = skyline.lowest();
+        let lowest = skyline.lowest_line();
         let line = skyline.lines[lowest];
-        let fits = |id: &&BufferId| line.spans(instance.buffer(**id));
-        let rank = |id: &&BufferId| rank(instance.buffer(**id), **id);
+        let fits = |id: &&BufferId| line.spans_buffer(instance.buffer(**id));
+        let rank = |id: &&BufferId| buffer_rank(instance.buffer(**id), **id);
         if let Some(&id) = unplaced.iter().filter(fits).max_by_key(rank) {
             let buffer = instance.buffer(id);
             let offset = buffer.align.round_up(line.offset).expect("an instance leaves room for all padding");
             offsets[id.index()] = Offset::new(offset);
-            skyline.place(lowest, buffer, offset + buffer.size.get());
+            skyline.place_on_line(lowest, buffer, offset + buffer.size.get());
             unplaced.retain(|&other| other != id);
         } else {
-            skyline.lift(lowest);
+            skyline.lift_line(lowest);
         }
     }
     Ok(offsets)
 }
 
 /// The buffer with the largest rank is placed first.
-pub(super) fn rank(buffer: &Buffer, id: BufferId) -> impl Ord + use<> {
+pub(super) fn buffer_rank(buffer: &Buffer, id: BufferId) -> impl Ord + use<> {
     (buffer.live.width(), buffer.size, std::cmp::Reverse(id))
 }
 
@@ -116,7 +116,7 @@ struct Line {
 }
 
 impl Line {
-    const fn spans(&self, buffer: &Buffer) -> bool {
+    const fn spans_buffer(&self, buffer: &Buffer) -> bool {
         self.left <= buffer.live.start().get() && buffer.live.end().get() <= self.right
     }
 }
@@ -133,13 +133,13 @@ impl Skyline {
     }
 
     /// The index of the lowest line, the leftmost of equals.
-    fn lowest(&self) -> usize {
+    fn lowest_line(&self) -> usize {
         let indices = 0..self.lines.len();
         indices.min_by_key(|&index| self.lines[index].offset).expect("there is always a line")
     }
 
     /// Puts a buffer that ends at `top` on a line.
-    fn place(&mut self, index: usize, buffer: &Buffer, top: u64) {
+    fn place_on_line(&mut self, index: usize, buffer: &Buffer, top: u64) {
         let (start, end) = buffer.live.into();
         let Line { left, right, offset } = self.lines[index];
         let parts = [
@@ -148,19 +148,19 @@ impl Skyline {
             Line { left: end, right, offset },
         ];
         self.lines.splice(index..=index, parts.into_iter().filter(|part| part.left < part.right));
-        self.merge();
+        self.merge_equal_lines();
     }
 
     /// Raises a line to its lower neighbour.
-    fn lift(&mut self, index: usize) {
+    fn lift_line(&mut self, index: usize) {
         let left = index.checked_sub(1).map(|left| self.lines[left].offset);
         let right = self.lines.get(index + 1).map(|right| right.offset);
         let lower = left.into_iter().chain(right).min();
         self.lines[index].offset = lower.expect("a line over all time holds every buffer");
-        self.merge();
+        self.merge_equal_lines();
     }
 
-    fn merge(&mut self) {
+    fn merge_equal_lines(&mut self) {
         self.lines.dedup_by(|next, last| {
             let is_level = next.offset == last.offset;
             if is_level {
@@ -174,12 +174,15 @@ impl Skyline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::placement::testing::{aligned, buffer, placed};
+    use crate::placement::testing::{aligned, place_buffers, test_buffer};
 
     #[test]
     fn ties_go_to_the_larger_then_to_the_lower_id() {
         assert_eq!(
-            placed(&BestFitReference, vec![buffer(2, 0, 2), buffer(3, 0, 2), buffer(3, 0, 2)]),
+            place_buffers(
+                &BestFitReference,
+                vec![test_buffer(2, 0, 2), test_buffer(3, 0, 2), test_buffer(3, 0, 2)]
+            ),
             [6, 0, 3]
         );
     }
@@ -187,22 +190,23 @@ mod tests {
     #[test]
     fn a_line_that_nothing_fits_rises_to_its_lower_neighbour() {
         // The long one first, then the one that fits beside it; [2, 6) has to wait until the lines are level.
-        let all = vec![buffer(5, 0, 5), buffer(3, 5, 8), buffer(4, 2, 6), buffer(1, 6, 8)];
-        assert_eq!(placed(&BestFitReference, all), [0, 0, 5, 3]);
+        let all =
+            vec![test_buffer(5, 0, 5), test_buffer(3, 5, 8), test_buffer(4, 2, 6), test_buffer(1, 6, 8)];
+        assert_eq!(place_buffers(&BestFitReference, all), [0, 0, 5, 3]);
     }
 
     #[test]
     fn offsets_are_rounded_up_from_the_line() {
-        assert_eq!(placed(&BestFitReference, vec![buffer(3, 0, 3), aligned(4, 0, 2, 8)]), [0, 8]);
+        assert_eq!(place_buffers(&BestFitReference, vec![test_buffer(3, 0, 3), aligned(4, 0, 2, 8)]), [0, 8]);
     }
 
     #[test]
     fn neighbours_at_one_height_merge() {
         let mut skyline = Skyline::new(9);
-        skyline.place(0, &buffer(4, 3, 6), 4);
-        skyline.place(0, &buffer(4, 0, 3), 4);
+        skyline.place_on_line(0, &test_buffer(4, 3, 6), 4);
+        skyline.place_on_line(0, &test_buffer(4, 0, 3), 4);
         assert_eq!(skyline.lines.len(), 2);
-        skyline.lift(1);
+        skyline.lift_line(1);
         assert_eq!(skyline.lines, [Line { left: 0, right: 9, offset: 4 }]);
     }
 }

@@ -33,14 +33,14 @@ struct Node {
 impl Node {
     const EMPTY: Self = Self { starts: (u32::MAX, 0), ends: (u32::MAX, 0), best: TAKEN };
 
-    fn of(points: &[Point]) -> Self {
+    fn from_points(points: &[Point]) -> Self {
         points.iter().filter(|point| point.rank != TAKEN).fold(Self::EMPTY, |all, point| {
             let (starts, ends) = ((point.start, point.start), (point.end, point.end));
-            all.join(&Self { starts, ends, best: point.rank })
+            all.join_with(&Self { starts, ends, best: point.rank })
         })
     }
 
-    fn join(&self, other: &Self) -> Self {
+    fn join_with(&self, other: &Self) -> Self {
         let both = |a: (u32, u32), b: (u32, u32)| (a.0.min(b.0), a.1.max(b.1));
         let (starts, ends) = (both(self.starts, other.starts), both(self.ends, other.ends));
         Self { starts, ends, best: self.best.min(other.best) }
@@ -48,14 +48,14 @@ impl Node {
 }
 
 /// A query: the best point with `left <= start` and `end <= right`.
-struct Search {
+struct RangeQuery {
     left: u32,
     right: u32,
     best: u32,
     visited: u64,
 }
 
-impl Search {
+impl RangeQuery {
     /// Whether some point below the node may lie in the window and be better than the best so far.
     fn may_gain(&self, node: &Node, widths: &[u32]) -> bool {
         let meets = node.best < self.best && self.left <= node.starts.1 && node.ends.0 <= self.right;
@@ -65,7 +65,7 @@ impl Search {
         }
     }
 
-    const fn encloses(&self, node: &Node) -> bool {
+    const fn encloses_node(&self, node: &Node) -> bool {
         self.left <= node.starts.0 && node.ends.1 <= self.right
     }
 }
@@ -92,7 +92,7 @@ impl LongestWithin {
         debug_assert!(widths.is_sorted_by(|a, b| a >= b), "a better rank is never shorter");
         let leaves = points.len().div_ceil(LEAF).next_power_of_two();
         let mut nodes = vec![Node::EMPTY; 2 * leaves];
-        build(&mut nodes, 1, &mut points, true);
+        build_tree(&mut nodes, 1, &mut points, true);
         let mut places = vec![0; points.len()];
         for (place, point) in (0_u32..).zip(&points) {
             places[point.rank as usize] = place;
@@ -101,21 +101,21 @@ impl LongestWithin {
     }
 
     /// The number of nodes that the last query visited.
-    pub(super) const fn visited(&self) -> u64 {
+    pub(super) const fn visited_nodes(&self) -> u64 {
         self.visited
     }
 
     /// Takes out the range of the lowest rank that begins at `left` or later and ends at `right` or before; returns its
     /// rank.
-    pub(super) fn take(&mut self, left: u32, right: u32) -> Option<u32> {
-        let mut search = Search { left, right, best: TAKEN, visited: 0 };
-        self.search(1, 0, self.points.len(), &mut search);
+    pub(super) fn take_longest(&mut self, left: u32, right: u32) -> Option<u32> {
+        let mut search = RangeQuery { left, right, best: TAKEN, visited: 0 };
+        self.search_node(1, 0, self.points.len(), &mut search);
         self.visited = search.visited;
         if search.best == TAKEN {
             return None;
         }
         let place = self.places[search.best as usize] as usize;
-        self.remove(1, 0, self.points.len(), place);
+        self.remove_place(1, 0, self.points.len(), place);
         Some(search.best)
     }
 
@@ -123,13 +123,13 @@ impl LongestWithin {
         2 * node >= self.nodes.len()
     }
 
-    fn search(&self, node: usize, from: usize, to: usize, search: &mut Search) {
+    fn search_node(&self, node: usize, from: usize, to: usize, search: &mut RangeQuery) {
         search.visited += 1;
         let here = &self.nodes[node];
         if !search.may_gain(here, &self.widths) {
             return;
         }
-        if search.encloses(here) {
+        if search.encloses_node(here) {
             search.best = here.best;
         } else if self.is_leaf(node) {
             let inside = |point: &&Point| search.left <= point.start && point.end <= search.right;
@@ -140,30 +140,30 @@ impl LongestWithin {
             let halves = [(2 * node, from, middle), (2 * node + 1, middle, to)];
             let swap = usize::from(self.nodes[2 * node].best > self.nodes[2 * node + 1].best);
             for (node, from, to) in [halves[swap], halves[1 - swap]] {
-                self.search(node, from, to, search);
+                self.search_node(node, from, to, search);
             }
         }
     }
 
-    fn remove(&mut self, node: usize, from: usize, to: usize, place: usize) {
+    fn remove_place(&mut self, node: usize, from: usize, to: usize, place: usize) {
         self.nodes[node] = if self.is_leaf(node) {
             self.points[place].rank = TAKEN;
-            Node::of(&self.points[from..to])
+            Node::from_points(&self.points[from..to])
         } else {
             let middle = from.midpoint(to);
             if place < middle {
-                self.remove(2 * node, from, middle, place);
+                self.remove_place(2 * node, from, middle, place);
             } else {
-                self.remove(2 * node + 1, middle, to, place);
+                self.remove_place(2 * node + 1, middle, to, place);
             }
-            self.nodes[2 * node].join(&self.nodes[2 * node + 1])
+            self.nodes[2 * node].join_with(&self.nodes[2 * node + 1])
         };
     }
 }
 
-fn build(nodes: &mut [Node], node: usize, points: &mut [Point], by_start: bool) {
+fn build_tree(nodes: &mut [Node], node: usize, points: &mut [Point], by_start: bool) {
     if 2 * node >= nodes.len() {
-        nodes[node] = Node::of(points);
+        nodes[node] = Node::from_points(points);
         return;
     }
     let middle = points.len() / 2;
@@ -172,9 +172,9 @@ fn build(nodes: &mut [Node], node: usize, points: &mut [Point], by_start: bool) 
         points.select_nth_unstable_by_key(middle, key);
     }
     let (low, high) = points.split_at_mut(middle);
-    build(nodes, 2 * node, low, !by_start);
-    build(nodes, 2 * node + 1, high, !by_start);
-    nodes[node] = nodes[2 * node].join(&nodes[2 * node + 1]);
+    build_tree(nodes, 2 * node, low, !by_start);
+    build_tree(nodes, 2 * node + 1, high, !by_start);
+    nodes[node] = nodes[2 * node].join_with(&nodes[2 * node + 1]);
 }
 
 #[cfg(test)]
@@ -198,7 +198,7 @@ mod tests {
                 if let Some(index) = expected {
                     plain[index] = None;
                 }
-                let found = fast.take(window.start().get(), window.end().get());
+                let found = fast.take_longest(window.start().get(), window.end().get());
                 prop_assert_eq!(found.map(|rank| rank as usize), expected);
             }
         }

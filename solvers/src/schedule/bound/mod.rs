@@ -102,7 +102,7 @@ fn tail_seconds(problem: &SchedulingProblem) -> f64 {
     let mut least = f64::INFINITY;
     for id in net.function_ids() {
         let function = net.function(id);
-        let producers = function.inputs.iter().filter_map(|&map| net.producer(map));
+        let producers = function.inputs.iter().filter_map(|&map| net.producer_of(map));
         let longest = producers.map(|producer| following[producer.index()]).fold(0.0, f64::max);
         let has_pass = net.has_backward_pass(id);
         following[id.index()] = longest + if has_pass { backward[id.index()] } else { 0.0 };
@@ -121,12 +121,12 @@ struct Line {
 }
 
 impl Line {
-    const fn level(height: f64) -> Self {
+    const fn level_at(height: f64) -> Self {
         Self { height, slope: 0.0 }
     }
 
     /// A line that is not above the sum of two lines for up to `most` bytes.
-    fn plus(self, other: Self, most: f64) -> Self {
+    fn sum_below(self, other: Self, most: f64) -> Self {
         let size = |line: Self| line.height.abs() + line.slope.abs() * most;
         let height = self.height + other.height - ROUNDING * (size(self) + size(other));
         Self { height, slope: self.slope + other.slope }
@@ -196,26 +196,26 @@ impl<'m> Relaxation<'m> {
         Self {
             moment,
             fixed_lines: [swapped(before + tail, copy_in_seconds), swapped(tail, swap_price)],
-            lines_without_recompute: [Line::level(compute), swapped(after, copy_out_seconds)],
+            lines_without_recompute: [Line::level_at(compute), swapped(after, copy_out_seconds)],
             swap_price,
             most: moment.bytes_of_all_maps(),
         }
     }
 
     /// The lines of T if these are lines of R.
-    fn crossing(&self, recompute_lines: &[Line]) -> Crossing {
+    fn crossing_lines(&self, recompute_lines: &[Line]) -> Crossing {
         let sums = self.lines_without_recompute.iter().flat_map(|line| {
-            recompute_lines.iter().map(|&recompute_line| line.plus(recompute_line, self.most))
+            recompute_lines.iter().map(|&recompute_line| line.sum_below(recompute_line, self.most))
         });
         highest_crossing(&self.fixed_lines.into_iter().chain(sums).collect::<Vec<_>>())
     }
 
     fn least_seconds(&self) -> f64 {
-        let mut recompute_lines = vec![Line::level(0.0)];
+        let mut recompute_lines = vec![Line::level_at(0.0)];
         let mut choices = vec![Choice { bytes: self.moment.wanted_bytes(), seconds: 0.0 }];
         let mut price = self.swap_price;
         for _ in 0..PRICES {
-            let (least, choice) = self.moment.cheapest(price);
+            let (least, choice) = self.moment.cheapest_choice(price);
             recompute_lines.push(Line { height: least, slope: -price });
             let place = choices.partition_point(|other| other.bytes < choice.bytes);
             let is_known = choices.get(place).is_some_and(|other| other.bytes <= choice.bytes);
@@ -223,7 +223,7 @@ impl<'m> Relaxation<'m> {
                 break;
             }
             choices.insert(place, choice);
-            let bytes = self.crossing(&recompute_lines).bytes;
+            let bytes = self.crossing_lines(&recompute_lines).bytes;
             let next = choices.partition_point(|other| other.bytes < bytes).clamp(1, choices.len() - 1);
             let (few, many) = (choices[next - 1], choices[next]);
             price = (few.seconds - many.seconds) / (many.bytes - few.bytes);
@@ -231,7 +231,7 @@ impl<'m> Relaxation<'m> {
                 break;
             }
         }
-        self.crossing(&recompute_lines).height
+        self.crossing_lines(&recompute_lines).height
     }
 }
 
@@ -241,7 +241,7 @@ mod tests {
     use planlab_graph::{FeatureMap, Function, MapId, Times, TrainingNet};
 
     use super::*;
-    use crate::schedule::testing::shortcut;
+    use crate::schedule::testing::shortcut_problem;
 
     #[test]
     fn crossing_is_the_least_of_the_highest_line() {
@@ -255,14 +255,14 @@ mod tests {
     #[test]
     fn bound_rises_as_memory_shrinks() {
         let seconds = |capacity| {
-            let mut problem = shortcut().with_capacity(Bytes::new(capacity));
+            let mut problem = shortcut_problem().with_capacity(Bytes::new(capacity));
             problem.machine = problem.machine.with_link(4.0);
             lp_bound(&problem).map_or(0.0, |bound| bound.seconds)
         };
         assert_eq!(seconds(1088), 0.0);
         // Below 540 bytes no backward pass fits.
         let rising: Vec<f64> = (0..5).map(|step| seconds(700 - 40 * step)).collect();
-        assert!(rising.is_sorted() && rising[4] > compute_bound(&shortcut()).seconds, "{rising:?}");
+        assert!(rising.is_sorted() && rising[4] > compute_bound(&shortcut_problem()).seconds, "{rising:?}");
     }
 
     #[test]
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn sum_of_opposite_slopes_is_not_above_the_exact_sum() {
         let (rising, falling) = (Line { height: 0.1, slope: 0.3 }, Line { height: 0.7, slope: -0.1 });
-        let sum = rising.plus(falling, 1e12);
+        let sum = rising.sum_below(falling, 1e12);
         assert!(sum.height + sum.slope * 1e12 <= 0.8 + 2e11, "{sum:?}");
         assert!(sum.height + sum.slope * 1e12 > 0.8 + 2e11 - 0.01, "{sum:?}");
     }
@@ -295,7 +295,7 @@ mod tests {
         let maps = [1, 4, 8, 1].map(map).to_vec();
         let net = TrainingNet::new("chain", 1, 0, maps, (0..3).map(function).collect()).expect("a net");
         let times = Times::new(&net, vec![30.0, 1.0, 1.0], vec![1.0; 3], vec![0.0; 4]).expect("times");
-        let mut machine = shortcut().machine;
+        let mut machine = shortcut_problem().machine;
         (machine.copy_out, machine.copy_in) = (1.0 / copy_out_seconds, 1.0 / copy_in_seconds);
         SchedulingProblem::new(net, machine).with_times(times).with_capacity(Bytes::new(18))
     }

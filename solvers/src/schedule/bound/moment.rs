@@ -40,7 +40,7 @@ impl Dependencies {
         let mut descendants = vec![false; net.functions().len()];
         descendants[id.index()] = true;
         for later in net.function_ids().skip(id.index() + 1) {
-            let mut producers = net.function(later).inputs.iter().filter_map(|&map| net.producer(map));
+            let mut producers = net.function(later).inputs.iter().filter_map(|&map| net.producer_of(map));
             descendants[later.index()] = producers.any(|producer| descendants[producer.index()]);
         }
         let mut ancestors = vec![false; net.functions().len()];
@@ -57,7 +57,7 @@ fn close_upwards(net: &TrainingNet, functions: &mut [bool]) {
             net.function(id)
                 .inputs
                 .iter()
-                .filter_map(|&map| net.producer(map))
+                .filter_map(|&map| net.producer_of(map))
                 .for_each(|producer| functions[producer.index()] = true);
         }
     }
@@ -93,7 +93,7 @@ impl<'p> Moment<'p> {
         }
         let dependencies = Dependencies::new(net, id);
         let mut must_have_run = vec![false; net.functions().len()];
-        let produced = maps_needed(net, &dependencies.descendants).filter_map(|map| net.producer(map));
+        let produced = maps_needed(net, &dependencies.descendants).filter_map(|map| net.producer_of(map));
         produced.for_each(|producer| must_have_run[producer.index()] = true);
         close_upwards(net, &mut must_have_run);
         let mut is_held = vec![false; net.maps().len()];
@@ -109,13 +109,13 @@ impl<'p> Moment<'p> {
         &self.problem.machine
     }
 
-    fn bytes(&self, map: MapId) -> f64 {
+    fn bytes_of(&self, map: MapId) -> f64 {
         self.problem.net.map(map).bytes.get() as f64
     }
 
     /// The bytes of all maps of the net.
     pub(super) fn bytes_of_all_maps(&self) -> f64 {
-        self.problem.net.map_ids().map(|map| self.bytes(map)).sum()
+        self.problem.net.map_ids().map(|map| self.bytes_of(map)).sum()
     }
 
     /// The seconds of computing that come before.
@@ -126,7 +126,9 @@ impl<'p> Moment<'p> {
         let backward: f64 = backward.map(|pass| times.backward()[pass.index()]).sum();
         let summed =
             net.function_ids().filter(|id| descendants[id.index()]).map(|id| net.function(id).output);
-        let sum = |map: MapId| sums[map.index()].count(|_| true) as f64 * times.accumulate()[map.index()];
+        let sum = |map: MapId| {
+            sums[map.index()].count_sums(|_| true) as f64 * times.accumulate_times()[map.index()]
+        };
         self.forward_seconds_before() + backward + summed.map(sum).sum::<f64>()
     }
 
@@ -136,8 +138,8 @@ impl<'p> Moment<'p> {
         let ancestors = &self.dependencies.ancestors;
         let backward: f64 = passes_among(net, ancestors).map(|pass| times.backward()[pass.index()]).sum();
         let sum = |map: MapId| {
-            let late = sums[map.index()].count(|function| ancestors[function.index()]);
-            late as f64 * times.accumulate()[map.index()]
+            let late = sums[map.index()].count_sums(|function| ancestors[function.index()]);
+            late as f64 * times.accumulate_times()[map.index()]
         };
         backward + net.map_ids().map(sum).sum::<f64>()
     }
@@ -155,11 +157,11 @@ impl<'p> Moment<'p> {
 
     /// The bytes of all maps that later passes read.
     pub(super) fn wanted_bytes(&self) -> f64 {
-        self.wanted.iter().map(|&map| self.bytes(map)).sum()
+        self.wanted.iter().map(|&map| self.bytes_of(map)).sum()
     }
 
     /// The least seconds + `price` * bytes over all choices, rounded down, and a choice that has about as much.
-    pub(super) fn cheapest(&self, price: f64) -> (f64, Choice) {
+    pub(super) fn cheapest_choice(&self, price: f64) -> (f64, Choice) {
         let net = &self.problem.net;
         let recompute_seconds = |id: FunctionId| {
             if self.must_have_run[id.index()] { self.problem.times.forward()[id.index()] } else { 0.0 }
@@ -182,29 +184,29 @@ impl<'p> Moment<'p> {
         let (source, sink) = (2 * net.maps().len(), 2 * net.maps().len() + 1);
         let mut network = Network::new(sink + 1);
         for &map in &self.wanted {
-            network.link(source, present(map), UNCUT);
+            network.add_edge(source, present(map), UNCUT);
         }
         for map in net.map_ids().filter(|map| !self.is_held[map.index()]) {
-            let cost = units(price * self.bytes(map));
-            let Some(producer) = net.producer(map) else {
-                network.link(present(map), sink, cost);
+            let cost = units(price * self.bytes_of(map));
+            let Some(producer) = net.producer_of(map) else {
+                network.add_edge(present(map), sink, cost);
                 continue;
             };
-            network.link(present(map), recomputed(map), cost);
-            network.link(recomputed(map), sink, units(recompute_seconds(producer)));
+            network.add_edge(present(map), recomputed(map), cost);
+            network.add_edge(recomputed(map), sink, units(recompute_seconds(producer)));
             for &input in net.function(producer).inputs.iter().filter(|input| !self.is_held[input.index()]) {
-                network.link(recomputed(map), present(input), UNCUT);
+                network.add_edge(recomputed(map), present(input), UNCUT);
             }
         }
-        let (cut, side) = network.cut(source, sink);
+        let (cut, side) = network.minimum_cut(source, sink);
         let is_recomputed = |map: &MapId| side[recomputed(*map)];
         let kept_or_swapped = net.map_ids().filter(|map| side[present(*map)] && !is_recomputed(map));
         let seconds = net
             .map_ids()
             .filter(is_recomputed)
-            .filter_map(|map| net.producer(map))
+            .filter_map(|map| net.producer_of(map))
             .map(recompute_seconds)
             .sum();
-        (cut as f64 * unit, Choice { bytes: kept_or_swapped.map(|map| self.bytes(map)).sum(), seconds })
+        (cut as f64 * unit, Choice { bytes: kept_or_swapped.map(|map| self.bytes_of(map)).sum(), seconds })
     }
 }

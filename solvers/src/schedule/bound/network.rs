@@ -34,7 +34,7 @@ impl Network {
     }
 
     /// Adds an edge.
-    pub(super) fn link(&mut self, from: usize, to: usize, capacity: u64) {
+    pub(super) fn add_edge(&mut self, from: usize, to: usize, capacity: u64) {
         for (from, to, room) in [(from, to, capacity), (to, from, 0)] {
             self.out[from].push(self.edges.len());
             self.edges.push(Edge { to, room });
@@ -43,21 +43,21 @@ impl Network {
 
     /// The least capacity between two nodes, and whether each node is on the side of the source. The sum of all
     /// capacities below [`UNCUT`] must be less than it.
-    pub(super) fn cut(mut self, source: usize, sink: usize) -> (u64, Vec<bool>) {
+    pub(super) fn minimum_cut(mut self, source: usize, sink: usize) -> (u64, Vec<bool>) {
         let mut flow = 0;
         loop {
-            let levels = self.levels(source);
+            let levels = self.node_levels(source);
             if levels[sink] == usize::MAX {
                 return (flow, levels.into_iter().map(|level| level != usize::MAX).collect());
             }
             let mut next = vec![0; self.out.len()];
-            while let Some(path) = self.path(source, sink, &levels, &mut next) {
-                flow += self.push(&path);
+            while let Some(path) = self.find_path(source, sink, &levels, &mut next) {
+                flow += self.push_along(&path);
             }
         }
     }
 
-    fn levels(&self, source: usize) -> Vec<usize> {
+    fn node_levels(&self, source: usize) -> Vec<usize> {
         let mut levels = vec![usize::MAX; self.out.len()];
         levels[source] = 0;
         let mut queue = VecDeque::from([source]);
@@ -73,7 +73,13 @@ impl Network {
     }
 
     /// A path along ascending levels. `next` counts the edges of each node that lead nowhere.
-    fn path(&self, source: usize, sink: usize, levels: &[usize], next: &mut [usize]) -> Option<Vec<usize>> {
+    fn find_path(
+        &self,
+        source: usize,
+        sink: usize,
+        levels: &[usize],
+        next: &mut [usize],
+    ) -> Option<Vec<usize>> {
         let mut path: Vec<usize> = Vec::new();
         let mut node = source;
         while node != sink {
@@ -94,7 +100,7 @@ impl Network {
         Some(path)
     }
 
-    fn push(&mut self, path: &[usize]) -> u64 {
+    fn push_along(&mut self, path: &[usize]) -> u64 {
         let flow = path.iter().map(|&edge| self.edges[edge].room).min().unwrap_or(0);
         for &edge in path {
             self.edges[edge].room -= flow;
@@ -128,8 +134,8 @@ mod tests {
                 .map(|_| (rng.random_range(0..nodes), rng.random_range(0..nodes), rng.random_range(0..9)))
                 .collect();
             let mut network = Network::new(nodes);
-            edges.iter().for_each(|&(from, to, capacity)| network.link(from, to, capacity));
-            let (cut, side) = network.cut(0, nodes - 1);
+            edges.iter().for_each(|&(from, to, capacity)| network.add_edge(from, to, capacity));
+            let (cut, side) = network.minimum_cut(0, nodes - 1);
             assert_eq!(cut, by_all_sets(nodes, &edges, 0, nodes - 1));
             let across = edges.iter().filter(|&&(from, to, _)| side[from] && !side[to]);
             assert_eq!(across.map(|&(.., capacity)| capacity).sum::<u64>(), cut);

@@ -45,14 +45,14 @@ impl Candidates {
     pub const ALL: [Self; 2] = [Self::Articulation, Self::Scored];
 
     /// For each map of `maps`, which can be recomputed, whether it may be a checkpoint.
-    pub(super) fn among(self, lab: &Lab<'_>, maps: &[MapId]) -> Vec<bool> {
-        let carriers = carriers(&lab.problem().net);
+    pub(super) fn candidates_among(self, lab: &Lab<'_>, maps: &[MapId]) -> Vec<bool> {
+        let carriers = carrier_maps(&lab.problem().net);
         let has_carrier = maps.iter().any(|map| carriers[map.index()]);
         let is_open: Vec<bool> = maps.iter().map(|map| !has_carrier || carriers[map.index()]).collect();
         match self {
             Self::Articulation => is_open,
             Self::Scored => {
-                let scores = scores(lab, maps);
+                let scores = map_scores(lab, maps);
                 let least =
                     median(is_open.iter().zip(&scores).filter_map(|(&open, &score)| open.then_some(score)));
                 is_open.iter().zip(&scores).map(|(&open, &score)| open && score >= least).collect()
@@ -62,7 +62,7 @@ impl Candidates {
 }
 
 /// For each map, whether every later function gets its inputs through it: no other map is read on both sides of it.
-fn carriers(net: &TrainingNet) -> Vec<bool> {
+fn carrier_maps(net: &TrainingNet) -> Vec<bool> {
     let mut carriers = vec![false; net.maps().len()];
     // The last function that reads an earlier map; inputs of the net exist from the start.
     let last = |map: MapId| net.last_use(map).map_or(0, |id| id.index() + 1);
@@ -76,11 +76,11 @@ fn carriers(net: &TrainingNet) -> Vec<bool> {
 }
 
 /// The score of each of these maps.
-fn scores(lab: &Lab<'_>, maps: &[MapId]) -> Vec<f64> {
+fn map_scores(lab: &Lab<'_>, maps: &[MapId]) -> Vec<f64> {
     let net = &lab.problem().net;
     let mut seconds = vec![0.0; net.maps().len()];
     lab.recompute_seconds().into_iter().for_each(|(map, of)| seconds[map.index()] = of);
-    let steps = lifetimes(net);
+    let steps = map_lifetimes(net);
     let score =
         |map: &MapId| f64::from(steps[map.index()]) * seconds[map.index()] / net.map(*map).bytes.get() as f64;
     maps.iter().map(score).collect()
@@ -88,13 +88,13 @@ fn scores(lab: &Lab<'_>, maps: &[MapId]) -> Vec<f64> {
 
 /// For each map, the steps from the one that makes it to the last one of the backward pass that reads it; 0 if none
 /// does.
-fn lifetimes(net: &TrainingNet) -> Vec<u32> {
+fn map_lifetimes(net: &TrainingNet) -> Vec<u32> {
     let functions = net.functions().len();
     let mut lifetimes = vec![0; net.maps().len()];
     // The last reader in the backward pass is the first in the forward pass.
     for (place, function) in net.functions().iter().enumerate().rev() {
         for &map in &function.needs {
-            let made = net.producer(map).map_or(0, |id| id.index());
+            let made = net.producer_of(map).map_or(0, |id| id.index());
             lifetimes[map.index()] = u32::try_from(2 * functions - 1 - place - made).unwrap_or(u32::MAX);
         }
     }
@@ -114,27 +114,30 @@ fn median(numbers: impl Iterator<Item = f64>) -> f64 {
 mod tests {
     use super::*;
     use crate::schedule::classes::{Policy, Prefetch};
-    use crate::schedule::testing::shortcut;
+    use crate::schedule::testing::shortcut_problem;
 
     #[test]
     fn a_map_beside_a_shortcut_carries_nothing() {
-        let problem = shortcut();
-        let found: Vec<_> =
-            carriers(&problem.net).iter().enumerate().filter_map(|(map, &yes)| yes.then_some(map)).collect();
+        let problem = shortcut_problem();
+        let found: Vec<_> = carrier_maps(&problem.net)
+            .iter()
+            .enumerate()
+            .filter_map(|(map, &yes)| yes.then_some(map))
+            .collect();
         assert_eq!(found, [1, 2, 4, 5]);
     }
 
     #[test]
     fn what_lives_long_and_is_dear_and_small_has_a_high_score() {
-        let problem = shortcut();
+        let problem = shortcut_problem();
         let lab = Lab::new(&problem, Policy::Retain, Prefetch::AsRoomPermits);
         // F0 F1 F2 F3 F4 B4 B3 B2 B1 B0: map 2 lives from F1 to B1, map 4 from F3 to B4, and each takes two functions
         // of 2 seconds from the nearest maps.
-        assert_eq!(lifetimes(&problem.net), [9, 0, 7, 0, 2, 0]);
+        assert_eq!(map_lifetimes(&problem.net), [9, 0, 7, 0, 2, 0]);
         let maps = [2, 4].map(MapId::from_index);
-        assert_eq!(scores(&lab, &maps), [7.0 * 4.0 / 256.0, 2.0 * 4.0 / 256.0]);
-        assert_eq!(Candidates::Articulation.among(&lab, &maps), [true, true]);
-        assert_eq!(Candidates::Scored.among(&lab, &maps), [true, false]);
+        assert_eq!(map_scores(&lab, &maps), [7.0 * 4.0 / 256.0, 2.0 * 4.0 / 256.0]);
+        assert_eq!(Candidates::Articulation.candidates_among(&lab, &maps), [true, true]);
+        assert_eq!(Candidates::Scored.candidates_among(&lab, &maps), [true, false]);
     }
 
     #[test]

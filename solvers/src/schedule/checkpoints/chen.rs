@@ -29,7 +29,7 @@ pub struct Chen;
 impl Thresholds for Chen {
     fn next_threshold(self, rounds: &[Round]) -> Option<f64> {
         let Some(Round { cut, .. }) = rounds.first() else { return Some(0.0) };
-        let root = (cut.checkpoints as f64 * cut.largest() as f64).sqrt();
+        let root = (cut.checkpoints as f64 * cut.largest_block() as f64).sqrt();
         let trial = u32::try_from(rounds.len()).ok()?.checked_sub(2);
         let Some(trial) = trial else { return Some(root) };
         let [low, high] = [root / 2_f64.sqrt(), root * 2_f64.sqrt()];
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn a_chain_takes_the_root_of_its_length() {
         let items = vec![Item { bytes: Bytes::new(1), is_candidate: true }; 100];
-        let cost = |cut: &Cut| Ok::<_, ()>(cut.checkpoints + cut.largest().max(cut.rest));
+        let cost = |cut: &Cut| Ok::<_, ()>(cut.checkpoints + cut.largest_block().max(cut.rest));
         let rounds = Chen.search(&items, cost).expect("no error");
         let least = rounds.iter().map(|round| round.cost).min();
         // Everything kept, in blocks of 1.

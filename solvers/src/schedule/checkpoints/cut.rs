@@ -27,7 +27,7 @@ pub struct Cut {
 impl Cut {
     /// The largest block that ends with a checkpoint; 0 without one.
     #[must_use]
-    pub fn largest(&self) -> u64 {
+    pub fn largest_block(&self) -> u64 {
         self.blocks.iter().copied().max().unwrap_or(0)
     }
 }
@@ -43,7 +43,7 @@ impl Cut {
 /// assert_eq!((found.kept, found.blocks, found.rest), (vec![1, 3], vec![7, 8], 1));
 /// ```
 #[must_use]
-pub fn cut(items: &[Item], threshold: f64) -> Cut {
+pub fn cut_items(items: &[Item], threshold: f64) -> Cut {
     let mut cut = Cut::default();
     for (place, item) in items.iter().enumerate() {
         let bytes = item.bytes.get();
@@ -85,7 +85,7 @@ pub trait Thresholds: Copy {
     ) -> Result<Vec<Round>, E> {
         let mut rounds = Vec::new();
         while let Some(threshold) = self.next_threshold(&rounds) {
-            let cut = cut(items, threshold);
+            let cut = cut_items(items, threshold);
             let cost = cost(&cut)?;
             rounds.push(Round { threshold, cut, cost });
         }
@@ -101,8 +101,8 @@ mod tests {
     fn a_candidate_counts_in_the_block_that_it_ends() {
         let items = [(4, false), (4, true), (4, false), (4, true), (4, true)]
             .map(|(bytes, is_candidate)| Item { bytes: Bytes::new(bytes), is_candidate });
-        let found = cut(&items, 4.0);
+        let found = cut_items(&items, 4.0);
         assert_eq!((found.kept, found.blocks, found.rest), (vec![1, 3], vec![8, 8], 4));
-        assert_eq!(cut(&items, 100.0), Cut { rest: 20, ..Cut::default() });
+        assert_eq!(cut_items(&items, 100.0), Cut { rest: 20, ..Cut::default() });
     }
 }

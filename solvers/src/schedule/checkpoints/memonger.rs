@@ -36,11 +36,12 @@ impl Thresholds for Memonger {
         let guesses = &rounds[..rounds.len().min(ROUNDS)];
         let mebibytes = |bytes: u64| (bytes >> 20) as f64;
         let Some(Round { cut, .. }) = guesses.last() else { return Some(0.0) };
-        let guess = (mebibytes(cut.checkpoints) * mebibytes(cut.largest()) / 2.0).sqrt().floor();
+        let guess = (mebibytes(cut.checkpoints) * mebibytes(cut.largest_block()) / 2.0).sqrt().floor();
         if rounds.len() < ROUNDS {
             return Some(guess * MIB);
         }
-        let least = guesses.iter().map(|round| mebibytes(round.cut.largest())).fold(f64::INFINITY, f64::min);
+        let least =
+            guesses.iter().map(|round| mebibytes(round.cut.largest_block())).fold(f64::INFINITY, f64::min);
         let step = ((guess * 2_f64.sqrt() - least) / f64::from(TRIALS)).trunc();
         let trial = u32::try_from(rounds.len() + 1 - ROUNDS).ok()?;
         (step > 0.0 && trial <= TRIALS).then_some((least + f64::from(trial) * step) * MIB)
@@ -50,7 +51,7 @@ impl Thresholds for Memonger {
 impl Memonger {
     /// The round that the program chooses.
     #[must_use]
-    pub fn choose(rounds: &[Round]) -> Option<&Round> {
+    pub fn choose_round(rounds: &[Round]) -> Option<&Round> {
         rounds.iter().min_by_key(|round| round.cost >> 20)
     }
 }
@@ -69,6 +70,6 @@ mod tests {
         let thresholds: Vec<_> = rounds.iter().map(|round| round.threshold / MIB).collect();
         // 800 checkpoints and blocks of 1: 20. Then 38 and blocks of 21: 19. Then 40 and blocks of 20: 20.
         assert_eq!(thresholds, [0.0, 20.0, 19.0, 5.0, 9.0, 13.0, 17.0, 21.0, 25.0]);
-        assert_eq!(Memonger::choose(&rounds).map(|round| round.threshold), Some(25.0 * MIB));
+        assert_eq!(Memonger::choose_round(&rounds).map(|round| round.threshold), Some(25.0 * MIB));
     }
 }

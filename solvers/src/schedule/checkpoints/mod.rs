@@ -25,7 +25,7 @@ mod swapping;
 
 pub use candidates::Candidates;
 pub use chen::Chen;
-pub use cut::{Cut, Item, Round, Thresholds, cut};
+pub use cut::{Cut, Item, Round, Thresholds, cut_items};
 pub use memonger::Memonger;
 pub use net::CheckpointNet;
 pub use patent::{Patent, Update};

@@ -29,8 +29,8 @@ impl<'p> CheckpointNet<'p> {
     #[must_use]
     pub fn new(problem: &'p SchedulingProblem, candidates: Candidates) -> Self {
         let lab = Lab::new(problem, Policy::Retain, Prefetch::AsRoomPermits);
-        let maps: Vec<_> = lab.maps().filter(|&map| lab.can_recompute(map)).collect();
-        let may_end = candidates.among(&lab, &maps);
+        let maps: Vec<_> = lab.classified_maps().filter(|&map| lab.can_recompute(map)).collect();
+        let may_end = candidates.candidates_among(&lab, &maps);
         let item =
             |(map, is_candidate): (&MapId, bool)| Item { bytes: problem.net.map(*map).bytes, is_candidate };
         let items = maps.iter().zip(may_end).map(item).collect();
@@ -65,10 +65,10 @@ impl<'p> CheckpointNet<'p> {
     ///
     /// If the cut is not one of these items.
     #[must_use]
-    pub fn classes(&self, cut: &Cut) -> Classes {
-        let mut classes = self.lab.all(Class::Keep);
-        self.maps.iter().for_each(|&map| classes.set(map, Class::Recompute));
-        cut.kept.iter().for_each(|&place| classes.set(self.maps[place], Class::Keep));
+    pub fn classes_of(&self, cut: &Cut) -> Classes {
+        let mut classes = self.lab.all_in_class(Class::Keep);
+        self.maps.iter().for_each(|&map| classes.set_class(map, Class::Recompute));
+        cut.kept.iter().for_each(|&place| classes.set_class(self.maps[place], Class::Keep));
         if self.swaps { swap_what_hides(&self.lab, classes) } else { classes }
     }
 
@@ -80,13 +80,14 @@ impl<'p> CheckpointNet<'p> {
     ///
     /// # Panics
     ///
-    /// As [`CheckpointNet::classes`].
+    /// As [`CheckpointNet::classes_of`].
     pub fn free_list(&self, cut: &Cut) -> Result<Bytes, ScheduleError> {
-        let (draft, timeline) = self.lab.run(&self.classes(cut)).map_err(|error| failed(&error))?;
-        let instance = draft.instance(&timeline).map_err(|error| failed(&error))?;
+        let (draft, timeline) =
+            self.lab.run_draft(&self.classes_of(cut)).map_err(|error| failed_with(&error))?;
+        let instance = draft.placement_problem(&timeline).map_err(|error| failed_with(&error))?;
         let blocks = execute(&PatentFreeList, &instance, Budget::default(), 0).height();
-        let blocks = blocks.ok_or_else(|| failed(&"the free list has no plan"))?;
-        blocks.checked_add(draft.base).ok_or_else(|| failed(&"the free list exceeds 64 bits"))
+        let blocks = blocks.ok_or_else(|| failed_with(&"the free list has no plan"))?;
+        blocks.checked_add(draft.base).ok_or_else(|| failed_with(&"the free list exceeds 64 bits"))
     }
 
     /// A cut's schedule with validated offsets: the lower of best-fit in the order of requests and of a packing by
@@ -98,12 +99,12 @@ impl<'p> CheckpointNet<'p> {
     ///
     /// # Panics
     ///
-    /// As [`CheckpointNet::classes`].
-    pub fn packed(&self, cut: &Cut) -> Result<Verified, ScheduleError> {
+    /// As [`CheckpointNet::classes_of`].
+    pub fn pack_schedule(&self, cut: &Cut) -> Result<Verified, ScheduleError> {
         let problem = self.lab.problem();
-        let (draft, _) = self.lab.run(&self.classes(cut)).map_err(|error| failed(&error))?;
+        let (draft, _) = self.lab.run_draft(&self.classes_of(cut)).map_err(|error| failed_with(&error))?;
         let online = Verified::new(problem, draft)?;
-        let Some(plan) = by_area(&online.instance().map_err(|error| failed(&error))?) else {
+        let Some(plan) = by_area(&online.placement_problem().map_err(|error| failed_with(&error))?) else {
             return Ok(online);
         };
         let packed = online.with_offsets(problem, &plan)?;
@@ -113,25 +114,26 @@ impl<'p> CheckpointNet<'p> {
 
 /// The offsets of a plan that places the largest areas first.
 fn by_area(instance: &Instance) -> Option<Vec<planlab_dsa::Offset>> {
-    let outcome = execute(&Fit::first(Order::Area), instance, Budget::default(), 0);
+    let outcome = execute(&Fit::first_fit(Order::Area), instance, Budget::default(), 0);
     Some(outcome.best?.as_plan().offsets.as_slice().to_vec())
 }
 
-fn failed(reason: &impl ToString) -> ScheduleError {
+fn failed_with(reason: &impl ToString) -> ScheduleError {
     ScheduleError::Failed(reason.to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::checkpoints::cut;
-    use crate::schedule::testing::shortcut;
+    use crate::schedule::checkpoints::cut_items;
+    use crate::schedule::testing::shortcut_problem;
 
     #[test]
     fn a_cut_keeps_its_checkpoints_and_the_inputs() {
-        let problem = shortcut();
+        let problem = shortcut_problem();
         let net = CheckpointNet::new(&problem, Candidates::Articulation);
-        let letters = |threshold| net.lab().letters(&net.classes(&cut(net.items(), threshold)));
+        let letters =
+            |threshold| net.lab().class_letters(&net.classes_of(&cut_items(net.items(), threshold)));
         assert_eq!(
             (letters(0.0), letters(300.0), letters(600.0)),
             ("KKK".into(), "KRK".into(), "KRR".into())
@@ -140,12 +142,12 @@ mod tests {
 
     #[test]
     fn memory_is_that_of_the_buffers_of_the_plan() {
-        let problem = shortcut();
+        let problem = shortcut_problem();
         let net = CheckpointNet::new(&problem, Candidates::Articulation);
         // With everything kept, five buffers of 256 or 64 bytes are live at the sum of gradients; the loss of 4 has its
         // own block.
-        let kept = cut(net.items(), 0.0);
-        let packed = net.packed(&kept).expect("there is room");
+        let kept = cut_items(net.items(), 0.0);
+        let packed = net.pack_schedule(&kept).expect("there is room");
         assert_eq!(packed.live_peak(), Bytes::new(1088));
         assert_eq!(packed.height(), Bytes::new(1088));
         assert_eq!(net.free_list(&kept), Ok(Bytes::new(1092)));
@@ -157,11 +159,11 @@ mod tests {
 
     #[test]
     fn with_swap_what_hides_is_swapped() {
-        let mut problem = shortcut();
+        let mut problem = shortcut_problem();
         problem.machine = problem.machine.with_link(128.0);
         let net = CheckpointNet::new(&problem, Candidates::Articulation).with_swap(true);
-        let kept = cut(net.items(), 0.0);
-        assert_eq!(net.lab().letters(&net.classes(&kept)), "SSK");
-        assert!(net.packed(&kept).is_ok());
+        let kept = cut_items(net.items(), 0.0);
+        assert_eq!(net.lab().class_letters(&net.classes_of(&kept)), "SSK");
+        assert!(net.pack_schedule(&kept).is_ok());
     }
 }

@@ -42,7 +42,7 @@ impl Update {
     /// All four.
     pub const ALL: [Self; 4] = [Self::Mean, Self::Chen, Self::Memonger, Self::Equal];
 
-    fn next(self, cut: &Cut) -> f64 {
+    fn next_threshold(self, cut: &Cut) -> f64 {
         let checkpoints = cut.checkpoints as f64;
         let last = (cut.rest > 0).then_some(cut.rest);
         let blocks = || cut.blocks.iter().copied().chain(last);
@@ -73,14 +73,14 @@ impl Patent {
 
     /// The round with the least memory; of equals, the first.
     #[must_use]
-    pub fn choose(rounds: &[Round]) -> Option<&Round> {
+    pub fn choose_round(rounds: &[Round]) -> Option<&Round> {
         rounds.iter().min_by_key(|round| round.cost)
     }
 }
 
 impl Thresholds for Patent {
     fn next_threshold(self, rounds: &[Round]) -> Option<f64> {
-        let next = rounds.last().map_or(0.0, |round| self.update.next(&round.cut));
+        let next = rounds.last().map_or(0.0, |round| self.update.next_threshold(&round.cut));
         (rounds.len() < ROUNDS).then_some(next)
     }
 }
@@ -92,7 +92,7 @@ mod tests {
     #[test]
     fn each_rule_has_its_threshold() {
         let cut = Cut { kept: vec![1, 2], checkpoints: 8, blocks: vec![4, 9], rest: 2 };
-        assert_eq!(Update::ALL.map(|rule| rule.next(&cut)), [5.0, 72_f64.sqrt(), 6.0, 6.5]);
+        assert_eq!(Update::ALL.map(|rule| rule.next_threshold(&cut)), [5.0, 72_f64.sqrt(), 6.0, 6.5]);
     }
 
     #[test]
@@ -104,6 +104,6 @@ mod tests {
         let thresholds: Vec<_> = rounds.iter().map(|round| round.threshold).collect();
         assert!(thresholds.is_sorted() && thresholds[1] == 10.0 && thresholds.len() == 8, "{thresholds:?}");
         let least = rounds.iter().map(|round| round.cost).min();
-        assert_eq!(Patent::choose(&rounds).map(|round| round.cost), least);
+        assert_eq!(Patent::choose_round(&rounds).map(|round| round.cost), least);
     }
 }

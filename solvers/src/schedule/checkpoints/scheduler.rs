@@ -25,7 +25,7 @@ use super::patent::Patent;
 
 /// The kind of search.
 #[derive(Clone, Copy, Debug)]
-enum Search {
+enum ThresholdSearch {
     Chen(Chen),
     Memonger(Memonger),
     Patent(Patent),
@@ -35,32 +35,32 @@ enum Search {
 /// `checkpoints/patent`. With [`Candidates::Scored`] `/scored` is added, with checkpoints that are swapped `/swap`.
 #[derive(Clone, Copy, Debug)]
 pub struct Checkpointing {
-    search: Search,
+    search: ThresholdSearch,
     candidates: Candidates,
     swaps: bool,
 }
 
 impl Checkpointing {
-    const fn new(search: Search) -> Self {
+    const fn new(search: ThresholdSearch) -> Self {
         Self { search, candidates: Candidates::Articulation, swaps: false }
     }
 
     /// Uses [`Chen`]'s thresholds.
     #[must_use]
-    pub const fn chen(search: Chen) -> Self {
-        Self::new(Search::Chen(search))
+    pub const fn with_chen(search: Chen) -> Self {
+        Self::new(ThresholdSearch::Chen(search))
     }
 
     /// Uses [`Memonger`]'s thresholds.
     #[must_use]
-    pub const fn memonger(search: Memonger) -> Self {
-        Self::new(Search::Memonger(search))
+    pub const fn with_memonger(search: Memonger) -> Self {
+        Self::new(ThresholdSearch::Memonger(search))
     }
 
     /// Uses the [`Patent`]'s thresholds.
     #[must_use]
-    pub const fn patent(search: Patent) -> Self {
-        Self::new(Search::Patent(search))
+    pub const fn with_patent(search: Patent) -> Self {
+        Self::new(ThresholdSearch::Patent(search))
     }
 
     /// Where blocks may end. Default: [`Candidates::Articulation`].
@@ -79,9 +79,9 @@ impl Checkpointing {
 
     fn key(self) -> String {
         let search = match self.search {
-            Search::Chen(_) => "chen",
-            Search::Memonger(_) => "memonger",
-            Search::Patent(_) => "patent",
+            ThresholdSearch::Chen(_) => "chen",
+            ThresholdSearch::Memonger(_) => "memonger",
+            ThresholdSearch::Patent(_) => "patent",
         };
         let candidates = if self.candidates == Candidates::Scored { "/scored" } else { "" };
         let swaps = if self.swaps { "/swap" } else { "" };
@@ -92,9 +92,11 @@ impl Checkpointing {
 impl Scheduler for Checkpointing {
     fn descriptor(&self) -> SchedulerDescriptor {
         let (summary, reference) = match self.search {
-            Search::Chen(_) => ("blocks of about the root of the net", "Chen et al. 2016"),
-            Search::Memonger(_) => ("memonger's search for the size of blocks", "dmlc/mxnet-memonger"),
-            Search::Patent(_) => {
+            ThresholdSearch::Chen(_) => ("blocks of about the root of the net", "Chen et al. 2016"),
+            ThresholdSearch::Memonger(_) => {
+                ("memonger's search for the size of blocks", "dmlc/mxnet-memonger")
+            }
+            ThresholdSearch::Patent(_) => {
                 ("a threshold that follows the mean block", "a Chinese patent (Zhejiang) on checkpoints")
             }
         };
@@ -116,15 +118,15 @@ impl Scheduler for Checkpointing {
         let mut cost = |cut: &Cut| {
             // The trial run.
             run.tick(u64::from(self.swaps))?;
-            let classes = net.classes(cut);
-            net.shared_lab().offer(run, &classes, &key)?;
-            net.lab().offer(run, &classes, &key)?;
-            Ok(net.lab().peak(&classes).get())
+            let classes = net.classes_of(cut);
+            net.shared_lab().offer_classes(run, &classes, &key)?;
+            net.lab().offer_classes(run, &classes, &key)?;
+            Ok(net.lab().peak_bytes(&classes).get())
         };
         match self.search {
-            Search::Chen(search) => search.search(net.items(), &mut cost),
-            Search::Memonger(search) => search.search(net.items(), &mut cost),
-            Search::Patent(search) => search.search(net.items(), &mut cost),
+            ThresholdSearch::Chen(search) => search.search(net.items(), &mut cost),
+            ThresholdSearch::Memonger(search) => search.search(net.items(), &mut cost),
+            ThresholdSearch::Patent(search) => search.search(net.items(), &mut cost),
         }
         .map(|_: Vec<_>| ())
     }
@@ -135,15 +137,15 @@ mod tests {
     use planlab_graph::{ScheduleBudget, execute_scheduler};
 
     use super::*;
-    use crate::schedule::testing::shortcut;
+    use crate::schedule::testing::shortcut_problem;
 
     #[test]
     fn each_search_finds_a_schedule_that_recomputes() {
         // With everything kept the sum of gradients takes 1088 bytes.
-        let problem = shortcut().with_capacity(planlab_dsa::Bytes::new(1084));
-        let patent = Checkpointing::patent(Patent::default());
+        let problem = shortcut_problem().with_capacity(planlab_dsa::Bytes::new(1084));
+        let patent = Checkpointing::with_patent(Patent::default());
         let scored = patent.with_candidates(Candidates::Scored);
-        for scheduler in [Checkpointing::chen(Chen), patent, scored, patent.with_swap(true)] {
+        for scheduler in [Checkpointing::with_chen(Chen), patent, scored, patent.with_swap(true)] {
             let outcome = execute_scheduler(&scheduler, &problem, ScheduleBudget::default(), 0);
             assert!(outcome.end.is_ok(), "{:?}", outcome.end);
             assert!(outcome.best.is_some() || outcome.shortfall.is_some());
@@ -153,13 +155,15 @@ mod tests {
     #[test]
     fn swapped_checkpoints_take_less_memory() {
         // The image and the relu go and come back while the rest is computed; everything kept takes 1088 bytes.
-        let mut problem = shortcut().with_capacity(planlab_dsa::Bytes::new(1087));
+        let mut problem = shortcut_problem().with_capacity(planlab_dsa::Bytes::new(1087));
         problem.machine = problem.machine.with_link(128.0);
         let least = |scheduler: Checkpointing| {
             let outcome = execute_scheduler(&scheduler, &problem, ScheduleBudget::default(), 0);
-            outcome.best.map(|best| (best.schedule().of(planlab_graph::Engine::Out).len(), best.seconds()))
+            outcome
+                .best
+                .map(|best| (best.schedule().events_of(planlab_graph::Engine::Out).len(), best.seconds()))
         };
-        let patent = Checkpointing::patent(Patent::default());
+        let patent = Checkpointing::with_patent(Patent::default());
         assert_eq!(least(patent), None);
         // Two copies out that nothing waits for: nine passes of 2 seconds, and the sum of gradients of 3.
         assert_eq!(least(patent.with_swap(true)), Some((2, 21.0)));
@@ -167,10 +171,10 @@ mod tests {
 
     #[test]
     fn every_choice_is_in_the_key() {
-        let patent = Checkpointing::patent(Patent::default());
+        let patent = Checkpointing::with_patent(Patent::default());
         assert_eq!(patent.key(), "checkpoints/patent");
         assert_eq!(patent.with_swap(true).key(), "checkpoints/patent/swap");
-        let scored = Checkpointing::chen(Chen).with_candidates(Candidates::Scored);
+        let scored = Checkpointing::with_chen(Chen).with_candidates(Candidates::Scored);
         assert_eq!(
             (scored.key(), scored.with_swap(true).key()),
             ("checkpoints/chen/scored".into(), "checkpoints/chen/scored/swap".into())

@@ -22,7 +22,7 @@
 //!
 //! None. The rule looks at each map alone: copies that hide individually may still wait for each other on the link.
 
-use planlab_graph::{Content, Engine, Schedule, Task, Timeline, simulate};
+use planlab_graph::{Content, Engine, Schedule, Task, Timeline, simulate_schedule};
 
 use crate::schedule::classes::{Class, Classes, Lab};
 
@@ -30,15 +30,15 @@ use crate::schedule::classes::{Class, Classes, Lab};
 pub(super) fn swap_what_hides(lab: &Lab<'_>, mut classes: Classes) -> Classes {
     let draft = lab.draft_unbounded(&classes);
     // Compute events alone, with any amount of memory, never wait.
-    let Ok(timeline) = simulate(&draft, None) else { return classes };
-    let gaps = gaps(lab.problem().net.maps().len(), &draft, &timeline);
+    let Ok(timeline) = simulate_schedule(&draft, None) else { return classes };
+    let gaps = map_gaps(lab.problem().net.maps().len(), &draft, &timeline);
     let machine = &lab.problem().machine;
-    for map in lab.maps() {
+    for map in lab.classified_maps() {
         let bytes = lab.problem().net.map(map).bytes;
         let copies = machine.out_seconds(bytes) + machine.in_seconds(bytes);
         let hides = gaps[map.index()].is_some_and(|gap| gap >= copies);
-        if hides && classes.of(map) == Class::Keep {
-            classes.set(map, Class::Swap);
+        if hides && classes.class_of(map) == Class::Keep {
+            classes.set_class(map, Class::Swap);
         }
     }
     classes
@@ -46,9 +46,9 @@ pub(super) fn swap_what_hides(lab: &Lab<'_>, mut classes: Classes) -> Classes {
 
 /// For each map: the seconds from the end of its last use in the forward pass to the start of the first one after;
 /// `None` unless there are both.
-fn gaps(maps: usize, schedule: &Schedule, timeline: &Timeline) -> Vec<Option<f64>> {
+fn map_gaps(maps: usize, schedule: &Schedule, timeline: &Timeline) -> Vec<Option<f64>> {
     let mut uses: Vec<(Option<f64>, Option<f64>)> = vec![(None, None); maps];
-    for (event, span) in schedule.of(Engine::Compute).iter().zip(timeline.of(Engine::Compute)) {
+    for (event, span) in schedule.events_of(Engine::Compute).iter().zip(timeline.spans_of(Engine::Compute)) {
         for &buffer in event.reads.iter().chain(&event.writes) {
             let Content::Map(map) = schedule.buffer(buffer).content else { continue };
             let (previous, next) = &mut uses[map.index()];
@@ -68,18 +68,18 @@ mod tests {
 
     use super::*;
     use crate::schedule::classes::{Policy, Prefetch};
-    use crate::schedule::testing::shortcut;
+    use crate::schedule::testing::shortcut_problem;
 
     /// The maps that are swapped if `recomputed` are recomputed and the link has `link` bytes per second in each
     /// direction.
     fn swapped(recomputed: &[usize], link: f64) -> Vec<usize> {
-        let mut problem = shortcut();
+        let mut problem = shortcut_problem();
         problem.machine = problem.machine.with_link(link);
         let lab = Lab::new(&problem, Policy::Retain, Prefetch::AsRoomPermits);
-        let mut classes = lab.all(Class::Keep);
-        recomputed.iter().for_each(|&map| classes.set(MapId::from_index(map), Class::Recompute));
+        let mut classes = lab.all_in_class(Class::Keep);
+        recomputed.iter().for_each(|&map| classes.set_class(MapId::from_index(map), Class::Recompute));
         let classes = swap_what_hides(&lab, classes);
-        lab.maps().filter(|&map| classes.of(map) == Class::Swap).map(MapId::index).collect()
+        lab.classified_maps().filter(|&map| classes.class_of(map) == Class::Swap).map(MapId::index).collect()
     }
 
     #[test]

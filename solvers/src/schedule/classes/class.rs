@@ -63,18 +63,18 @@ pub struct Counts {
 impl Classes {
     /// The same class for all `maps` maps of a net.
     #[must_use]
-    pub fn all(class: Class, maps: usize) -> Self {
+    pub fn all_in_class(class: Class, maps: usize) -> Self {
         Self { by_map: vec![class; maps] }
     }
 
     /// The classes of a net's maps in a schedule.
     #[must_use]
     pub fn from_schedule(net: &TrainingNet, schedule: &Schedule) -> Self {
-        let mut classes = Self::all(Class::Keep, net.maps().len());
+        let mut classes = Self::all_in_class(Class::Keep, net.maps().len());
         for event in schedule.events.iter().flatten() {
             match event.task {
-                Task::CopyOut(map) => classes.set(map, Class::Swap),
-                Task::Recompute(id) => classes.set(net.function(id).output, Class::Recompute),
+                Task::CopyOut(map) => classes.set_class(map, Class::Swap),
+                Task::Recompute(id) => classes.set_class(net.function(id).output, Class::Recompute),
                 _ => {}
             }
         }
@@ -83,29 +83,29 @@ impl Classes {
 
     /// The class of a map.
     #[must_use]
-    pub fn of(&self, map: MapId) -> Class {
+    pub fn class_of(&self, map: MapId) -> Class {
         self.by_map[map.index()]
     }
 
     /// Puts a map into a class.
-    pub fn set(&mut self, map: MapId, class: Class) {
+    pub fn set_class(&mut self, map: MapId, class: Class) {
         self.by_map[map.index()] = class;
     }
 
     /// The same classes with one map in another class.
     #[must_use]
-    pub fn with(&self, map: MapId, class: Class) -> Self {
+    pub fn with_class(&self, map: MapId, class: Class) -> Self {
         let mut classes = self.clone();
-        classes.set(map, class);
+        classes.set_class(map, class);
         classes
     }
 
     /// The number of these maps in each class.
     #[must_use]
-    pub fn count(&self, maps: impl IntoIterator<Item = MapId>) -> Counts {
+    pub fn count_classes(&self, maps: impl IntoIterator<Item = MapId>) -> Counts {
         let mut counts = Counts::default();
         for map in maps {
-            match self.of(map) {
+            match self.class_of(map) {
                 Class::Keep => counts.keep += 1,
                 Class::Swap => counts.swap += 1,
                 Class::Recompute => counts.recompute += 1,
@@ -117,7 +117,7 @@ impl Classes {
     /// The letters of these maps.
     #[must_use]
     pub fn letters(&self, maps: impl IntoIterator<Item = MapId>) -> String {
-        maps.into_iter().map(|map| self.of(map).letter()).collect()
+        maps.into_iter().map(|map| self.class_of(map).letter()).collect()
     }
 }
 

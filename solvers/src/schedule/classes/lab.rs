@@ -2,7 +2,7 @@
 
 use planlab_dsa::Bytes;
 use planlab_graph::{
-    MapId, Schedule, ScheduleHalt, ScheduleRun, SchedulingProblem, Stuck, Timeline, simulate,
+    MapId, Schedule, ScheduleHalt, ScheduleRun, SchedulingProblem, Stuck, Timeline, simulate_schedule,
 };
 
 use super::class::{Class, Classes, Counts, Policy};
@@ -60,8 +60,8 @@ impl<'p> Lab<'p> {
     }
 
     /// The maps that have a class, ascending: those that a backward pass reads.
-    pub fn maps(&self) -> impl DoubleEndedIterator<Item = MapId> {
-        self.recipes.classified()
+    pub fn classified_maps(&self) -> impl DoubleEndedIterator<Item = MapId> {
+        self.recipes.classified_maps()
     }
 
     /// Whether a function makes the map, so that it can be recomputed.
@@ -71,40 +71,40 @@ impl<'p> Lab<'p> {
     /// If there is no such map.
     #[must_use]
     pub fn can_recompute(&self, map: MapId) -> bool {
-        self.problem.net.producer(map).is_some()
+        self.problem.net.producer_of(map).is_some()
     }
 
     /// For each map with a class: the seconds to recompute it alone from the nearest maps with a class.
     pub(crate) fn recompute_seconds(&self) -> Vec<(MapId, f64)> {
-        self.recipes.seconds(self.problem)
+        self.recipes.recompute_seconds(self.problem)
     }
 
     /// All maps in one class.
     #[must_use]
-    pub fn all(&self, class: Class) -> Classes {
-        Classes::all(class, self.problem.net.maps().len())
+    pub fn all_in_class(&self, class: Class) -> Classes {
+        Classes::all_in_class(class, self.problem.net.maps().len())
     }
 
     /// The number of maps in each class.
     #[must_use]
-    pub fn count(&self, classes: &Classes) -> Counts {
-        classes.count(self.maps())
+    pub fn count_classes(&self, classes: &Classes) -> Counts {
+        classes.count_classes(self.classified_maps())
     }
 
     /// A letter for each map with a class, ascending.
     #[must_use]
-    pub fn letters(&self, classes: &Classes) -> String {
-        classes.letters(self.maps())
+    pub fn class_letters(&self, classes: &Classes) -> String {
+        classes.letters(self.classified_maps())
     }
 
-    fn program(&self, classes: &Classes, vanished: Option<MapId>) -> Program {
+    fn build_program(&self, classes: &Classes, vanished: Option<MapId>) -> Program {
         Program::new(self.problem, &self.recipes, classes, self.policy, vanished)
     }
 
     /// The most bytes that a classification takes, without copies in; the base included.
     #[must_use]
-    pub fn peak(&self, classes: &Classes) -> Bytes {
-        let memory = residency::memory(&self.program(classes, None));
+    pub fn peak_bytes(&self, classes: &Classes) -> Bytes {
+        let memory = residency::memory_by_step(&self.build_program(classes, None));
         Bytes::new(memory.into_iter().max().unwrap_or(0))
     }
 
@@ -113,8 +113,8 @@ impl<'p> Lab<'p> {
     /// # Errors
     ///
     /// The part that does not fit.
-    pub fn draft(&self, classes: &Classes) -> Result<Schedule, DoesNotFit> {
-        residency::draft(self.problem, self.program(classes, None), self.prefetch, self.room)
+    pub fn draft_schedule(&self, classes: &Classes) -> Result<Schedule, DoesNotFit> {
+        residency::draft_schedule(self.problem, self.build_program(classes, None), self.prefetch, self.room)
     }
 
     /// A classification's draft, and its timeline.
@@ -122,44 +122,44 @@ impl<'p> Lab<'p> {
     /// # Errors
     ///
     /// Why it does not run.
-    pub fn run(&self, classes: &Classes) -> Result<(Schedule, Timeline), Trial> {
+    pub fn run_draft(&self, classes: &Classes) -> Result<(Schedule, Timeline), Trial> {
         self.run_without(classes, None, self.room)
     }
 
-    /// As [`Lab::run`] in another [room](Lab::with_room).
+    /// As [`Lab::run_draft`] in another [room](Lab::with_room).
     pub(crate) fn run_within(&self, classes: &Classes, room: Bytes) -> Result<(Schedule, Timeline), Trial> {
         self.run_without(classes, None, room.min(self.problem.capacity))
     }
 
-    /// As [`Lab::run`], if `vanished` had no bytes.
+    /// As [`Lab::run_draft`], if `vanished` had no bytes.
     fn run_without(
         &self,
         classes: &Classes,
         vanished: Option<MapId>,
         room: Bytes,
     ) -> Result<(Schedule, Timeline), Trial> {
-        let program = self.program(classes, vanished);
-        let draft = residency::draft(self.problem, program, self.prefetch, room)?;
-        let timeline = simulate(&draft, Some(room))?;
+        let program = self.build_program(classes, vanished);
+        let draft = residency::draft_schedule(self.problem, program, self.prefetch, room)?;
+        let timeline = simulate_schedule(&draft, Some(room))?;
         Ok((draft, timeline))
     }
 
     /// The seconds that a classification takes; `None` if it does not run.
     #[must_use]
-    pub fn seconds(&self, classes: &Classes) -> Option<f64> {
-        self.run(classes).ok().map(|(_, timeline)| timeline.seconds)
+    pub fn iteration_seconds(&self, classes: &Classes) -> Option<f64> {
+        self.run_draft(classes).ok().map(|(_, timeline)| timeline.seconds)
     }
 
     /// The seconds that a classification would take if a map were kept and had no bytes; `None` if it does not run.
     #[must_use]
     pub fn seconds_with_free(&self, classes: &Classes, map: MapId) -> Option<f64> {
-        let kept = classes.with(map, Class::Keep);
+        let kept = classes.with_class(map, Class::Keep);
         self.run_without(&kept, Some(map), self.room).ok().map(|(_, timeline)| timeline.seconds)
     }
 
     /// A classification's compute events, without copies.
     pub(crate) fn draft_unbounded(&self, classes: &Classes) -> Schedule {
-        self.program(classes, None).schedule
+        self.build_program(classes, None).schedule
     }
 
     /// Offers a classification, or reports why there is no schedule of it.
@@ -167,9 +167,14 @@ impl<'p> Lab<'p> {
     /// # Errors
     ///
     /// As [`ScheduleRun::tick`] and [`ScheduleRun::offer`].
-    pub fn offer(&self, run: &mut ScheduleRun<'_>, classes: &Classes, key: &str) -> Result<(), ScheduleHalt> {
+    pub fn offer_classes(
+        &self,
+        run: &mut ScheduleRun<'_>,
+        classes: &Classes,
+        key: &str,
+    ) -> Result<(), ScheduleHalt> {
         run.tick(1)?;
-        self.submit(run, classes, key)
+        self.submit_classes(run, classes, key)
     }
 
     /// Searches from `classes` on and offers the result: the complete one, or the best so far if the run stops the
@@ -177,8 +182,8 @@ impl<'p> Lab<'p> {
     ///
     /// # Errors
     ///
-    /// As [`Lab::offer`], and what the search returns.
-    pub(crate) fn search(
+    /// As [`Lab::offer_classes`], and what the search returns.
+    pub(crate) fn search_classes(
         &self,
         run: &mut ScheduleRun<'_>,
         classes: &mut Classes,
@@ -187,18 +192,23 @@ impl<'p> Lab<'p> {
     ) -> Result<(), ScheduleHalt> {
         let end = search(run, classes);
         match end {
-            Ok(()) => self.offer(run, classes, key),
-            Err(ScheduleHalt::Stop(_)) => self.submit(run, classes, key).and(end),
+            Ok(()) => self.offer_classes(run, classes, key),
+            Err(ScheduleHalt::Stop(_)) => self.submit_classes(run, classes, key).and(end),
             Err(ScheduleHalt::Error(_)) => end,
         }
     }
 
-    /// As [`Lab::offer`], but counts no work: works after the run is over, too.
-    fn submit(&self, run: &mut ScheduleRun<'_>, classes: &Classes, key: &str) -> Result<(), ScheduleHalt> {
-        match self.run(classes) {
+    /// As [`Lab::offer_classes`], but counts no work: works after the run is over, too.
+    fn submit_classes(
+        &self,
+        run: &mut ScheduleRun<'_>,
+        classes: &Classes,
+        key: &str,
+    ) -> Result<(), ScheduleHalt> {
+        match self.run_draft(classes) {
             Ok((draft, _)) => run.offer(Schedule { scheduler: key.to_owned(), ..draft }),
             Err(reason) => {
-                run.fall_short(format!("{} ({})", reason, self.count(classes)));
+                run.fall_short(format!("{} ({})", reason, self.count_classes(classes)));
                 Ok(())
             }
         }

@@ -39,10 +39,10 @@ impl Recipes {
     /// recomputation starts.
     pub(super) fn new(net: &TrainingNet) -> Self {
         let mut cones = vec![None; net.maps().len()];
-        for map in net.retained() {
+        for map in net.retained_maps() {
             let mut cone = Cone::default();
-            if let Some(producer) = net.producer(map) {
-                cone.gather(net, producer);
+            if let Some(producer) = net.producer_of(map) {
+                cone.gather_cone(net, producer);
             }
             cone.sources.sort_unstable();
             cone.sources.dedup();
@@ -55,27 +55,27 @@ impl Recipes {
     }
 
     /// The maps that have a class, ascending.
-    pub(super) fn classified(&self) -> impl DoubleEndedIterator<Item = MapId> {
+    pub(super) fn classified_maps(&self) -> impl DoubleEndedIterator<Item = MapId> {
         let maps = self.cones.iter().enumerate().filter(|(_, cone)| cone.is_some());
         maps.map(|(index, _)| MapId::from_index(index))
     }
 
     /// The time to recompute each map alone: the seconds of all functions between it and the nearest maps with a class.
-    pub(super) fn seconds(&self, problem: &SchedulingProblem) -> Vec<(MapId, f64)> {
+    pub(super) fn recompute_seconds(&self, problem: &SchedulingProblem) -> Vec<(MapId, f64)> {
         let seconds = |id: &FunctionId| problem.times.forward()[id.index()];
         let chain = |map: MapId| self.cones[map.index()].iter().flat_map(|cone| &cone.chain);
-        self.classified().map(|map| (map, chain(map).map(seconds).sum())).collect()
+        self.classified_maps().map(|map| (map, chain(map).map(seconds).sum())).collect()
     }
 }
 
 impl Cone {
     /// Depth first through the transient maps, from a function to what it reads.
-    fn gather(&mut self, net: &TrainingNet, function: FunctionId) {
+    fn gather_cone(&mut self, net: &TrainingNet, function: FunctionId) {
         for &input in &net.function(function).inputs {
-            match net.producer(input) {
+            match net.producer_of(input) {
                 Some(producer) if !net.is_retained(input) => {
                     if !self.chain.contains(&producer) {
-                        self.gather(net, producer);
+                        self.gather_cone(net, producer);
                     }
                 }
                 _ => self.sources.push(input),
@@ -123,17 +123,17 @@ impl Program {
         vanished: Option<MapId>,
     ) -> Self {
         let mut builder = Builder::new(problem, recipes, classes, policy, vanished);
-        builder.forward();
+        builder.emit_forward();
         let forward = builder.events.len();
         for function in problem.net.function_ids().rev() {
-            builder.backward(function);
+            builder.emit_backward(function);
         }
-        builder.finish(forward)
+        builder.finish_program(forward)
     }
 
     /// The compute events.
-    pub(super) fn steps(&self) -> &[Event] {
-        self.schedule.of(Engine::Compute)
+    pub(super) fn compute_steps(&self) -> &[Event] {
+        self.schedule.events_of(Engine::Compute)
     }
 }
 
@@ -194,7 +194,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn buffer(&mut self, content: Content) -> BufferId {
+    fn add_buffer(&mut self, content: Content) -> BufferId {
         let (map, version) = match content {
             Content::Map(map) => (map, &mut self.versions[map.index()].0),
             Content::Gradient(map) => (map, &mut self.versions[map.index()].1),
@@ -209,13 +209,13 @@ impl<'a> Builder<'a> {
     }
 
     fn map_buffer(&mut self, map: MapId) -> BufferId {
-        let buffer = self.buffer(Content::Map(map));
+        let buffer = self.add_buffer(Content::Map(map));
         self.device[map.index()] = Some(buffer);
         buffer
     }
 
     /// The buffers of maps that are on the device, each once.
-    fn held(&self, maps: &[MapId]) -> Vec<BufferId> {
+    fn held_buffers(&self, maps: &[MapId]) -> Vec<BufferId> {
         let mut held = Vec::with_capacity(maps.len() + 1);
         for buffer in maps.iter().filter_map(|map| self.device[map.index()]) {
             if !held.contains(&buffer) {
@@ -225,7 +225,7 @@ impl<'a> Builder<'a> {
         held
     }
 
-    fn emit(&mut self, event: Event) {
+    fn emit_event(&mut self, event: Event) {
         let place = u32::try_from(self.events.len()).unwrap_or(NOWHERE);
         for buffer in &event.reads {
             let (first, last) = &mut self.reads[buffer.index()];
@@ -239,12 +239,12 @@ impl<'a> Builder<'a> {
     fn run_function(&mut self, task: Task, id: FunctionId) -> Event {
         let function = self.problem.net.function(id);
         let mut event = Event::new(task, self.problem.times.forward()[id.index()]);
-        event.reads = self.held(&function.inputs);
+        event.reads = self.held_buffers(&function.inputs);
         event.writes.push(self.map_buffer(function.output));
         event
     }
 
-    fn forward(&mut self) {
+    fn emit_forward(&mut self) {
         let net = &self.problem.net;
         for map in net.map_ids().filter(|&map| !net.has_gradient(map)) {
             let buffer = self.map_buffer(map);
@@ -257,15 +257,15 @@ impl<'a> Builder<'a> {
                 function.inputs.iter().copied().filter(|&map| net.last_use(map) == Some(id)).collect();
             done.extend((net.last_use(function.output).is_none()).then_some(function.output));
             for map in done {
-                self.leave(map, &mut event);
+                self.leave_forward(map, &mut event);
             }
             self.events.push(event);
         }
     }
 
     /// Handles a map after its last use in the forward pass.
-    fn leave(&mut self, map: MapId, event: &mut Event) {
-        let class = self.recipes.cones[map.index()].as_ref().map(|_| self.classes.of(map));
+    fn leave_forward(&mut self, map: MapId, event: &mut Event) {
+        let class = self.recipes.cones[map.index()].as_ref().map(|_| self.classes.class_of(map));
         let device = &mut self.device[map.index()];
         match class {
             Some(Class::Keep) => {}
@@ -280,15 +280,15 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn backward(&mut self, id: FunctionId) {
+    fn emit_backward(&mut self, id: FunctionId) {
         let function = self.problem.net.function(id);
         for &map in &function.needs {
-            self.restore(map);
+            self.restore_map(map);
         }
         let gradient = self.gradients[function.output.index()].take();
         match gradient {
             Some(gradient) if function.kind == FunctionKind::Add => self.pass_on(id, gradient),
-            _ => self.differentiate(id, gradient),
+            _ => self.emit_gradient(id, gradient),
         }
     }
 
@@ -305,15 +305,15 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn differentiate(&mut self, id: FunctionId, gradient: Option<BufferId>) {
+    fn emit_gradient(&mut self, id: FunctionId, gradient: Option<BufferId>) {
         let net = &self.problem.net;
         let function = net.function(id);
         let mut event = Event::new(Task::Backward(id), self.problem.times.backward()[id.index()]);
-        event.reads = self.held(&function.needs);
+        event.reads = self.held_buffers(&function.needs);
         event.reads.extend(gradient);
         let mut parts = Vec::with_capacity(function.inputs.len());
         for &input in function.inputs.iter().filter(|&&input| net.has_gradient(input)) {
-            let part = self.buffer(Content::Gradient(input));
+            let part = self.add_buffer(Content::Gradient(input));
             self.shares[part.index()] = 1;
             parts.push((input, part));
         }
@@ -321,7 +321,7 @@ impl<'a> Builder<'a> {
         if let Some(gradient) = gradient {
             self.drop_share(gradient, &mut event);
         }
-        self.emit(event);
+        self.emit_event(event);
         for (input, part) in parts {
             self.add_gradient(input, part);
         }
@@ -345,29 +345,29 @@ impl<'a> Builder<'a> {
         let seconds = if is_vanished {
             self.problem.machine.launch
         } else {
-            self.problem.times.accumulate()[map.index()]
+            self.problem.times.accumulate_times()[map.index()]
         };
         let mut event = Event::new(Task::Accumulate(map), seconds);
         event.reads = vec![before, part];
-        let sum = self.buffer(Content::Gradient(map));
+        let sum = self.add_buffer(Content::Gradient(map));
         self.shares[sum.index()] = 1;
         event.writes.push(sum);
         self.drop_share(before, &mut event);
         self.drop_share(part, &mut event);
-        self.emit(event);
+        self.emit_event(event);
         self.gradients[map.index()] = Some(sum);
     }
 
     /// Puts a map on the device again. Returns whether it was recomputed.
-    fn restore(&mut self, map: MapId) -> bool {
+    fn restore_map(&mut self, map: MapId) -> bool {
         if self.device[map.index()].is_some() {
             return false;
         }
-        match self.classes.of(map) {
-            Class::Recompute => self.recompute(map),
+        match self.classes.class_of(map) {
+            Class::Recompute => self.recompute_map(map),
             Class::Keep | Class::Swap => self.bring_back(map),
         }
-        self.classes.of(map) == Class::Recompute
+        self.classes.class_of(map) == Class::Recompute
     }
 
     fn bring_back(&mut self, map: MapId) {
@@ -375,7 +375,7 @@ impl<'a> Builder<'a> {
         self.swaps[index].back = self.map_buffer(map);
     }
 
-    fn recompute(&mut self, map: MapId) {
+    fn recompute_map(&mut self, map: MapId) {
         let recipes = self.recipes;
         let Some(cone) = &recipes.cones[map.index()] else { return };
         if self.policy == Policy::Share {
@@ -383,7 +383,7 @@ impl<'a> Builder<'a> {
         }
         let mut only_for_this = Vec::new();
         for &source in &cone.sources {
-            if self.restore(source) {
+            if self.restore_map(source) {
                 only_for_this.push(source);
             }
         }
@@ -402,25 +402,25 @@ impl<'a> Builder<'a> {
         let net = &self.problem.net;
         let function = net.function(id);
         for &input in &function.inputs {
-            match net.producer(input) {
+            match net.producer_of(input) {
                 Some(producer) if !net.is_retained(input) => {
                     if self.device[input.index()].is_none() {
                         self.run_shared(producer);
                     }
                 }
                 _ => {
-                    self.restore(input);
+                    self.restore_map(input);
                 }
             }
         }
         let event = self.run_function(Task::Recompute(id), id);
-        self.emit(event);
+        self.emit_event(event);
     }
 
     /// Recomputes a map; frees intermediate maps after their last use in the chain.
     fn run_chain(&mut self, chain: &[FunctionId]) {
         let net = &self.problem.net;
-        let made = |map: &MapId| net.producer(*map).is_some_and(|function| chain.contains(&function));
+        let made = |map: &MapId| net.producer_of(*map).is_some_and(|function| chain.contains(&function));
         for (place, &id) in chain.iter().enumerate() {
             let function = net.function(id);
             let mut event = self.run_function(Task::Recompute(id), id);
@@ -430,12 +430,12 @@ impl<'a> Builder<'a> {
                     event.frees.extend(self.device[input.index()].take());
                 }
             }
-            self.emit(event);
+            self.emit_event(event);
         }
     }
 
     /// Frees all remaining buffers after their last use, and records when the swapped maps are needed.
-    fn finish(mut self, forward: usize) -> Program {
+    fn finish_program(mut self, forward: usize) -> Program {
         let (wanted, unwanted): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.swaps).into_iter().partition(|swap| swap.back != swap.out);
         for swap in unwanted {
@@ -460,13 +460,13 @@ impl<'a> Builder<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::testing::{branches, shortcut};
+    use crate::schedule::testing::{branching_problem, shortcut_problem};
 
     /// The events of the compute engine, a letter and a number for each, if these maps are recomputed.
     fn steps(problem: &SchedulingProblem, recomputed: &[usize], policy: Policy) -> String {
         let recipes = Recipes::new(&problem.net);
-        let mut classes = Classes::all(Class::Keep, problem.net.maps().len());
-        recomputed.iter().for_each(|&map| classes.set(MapId::from_index(map), Class::Recompute));
+        let mut classes = Classes::all_in_class(Class::Keep, problem.net.maps().len());
+        recomputed.iter().for_each(|&map| classes.set_class(MapId::from_index(map), Class::Recompute));
         let program = Program::new(problem, &recipes, &classes, policy, None);
         let name = |event: &Event| match event.task {
             Task::Forward(id) => format!("F{id}"),
@@ -475,25 +475,25 @@ mod tests {
             Task::Accumulate(map) => format!("A{map}"),
             Task::CopyOut(_) | Task::CopyIn(_) => panic!("copies come later"),
         };
-        program.steps().iter().map(name).collect::<Vec<_>>().join(" ")
+        program.compute_steps().iter().map(name).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
     fn a_sum_passes_its_gradient_on() {
-        assert_eq!(steps(&shortcut(), &[], Policy::Discard), "F0 F1 F2 F3 F4 B4 B2 A2 B1 B0");
+        assert_eq!(steps(&shortcut_problem(), &[], Policy::Discard), "F0 F1 F2 F3 F4 B4 B2 A2 B1 B0");
     }
 
     #[test]
     fn a_recomputed_map_is_dropped_or_stays() {
         let [discard, retain] =
-            [Policy::Discard, Policy::Retain].map(|policy| steps(&shortcut(), &[2, 4], policy));
+            [Policy::Discard, Policy::Retain].map(|policy| steps(&shortcut_problem(), &[2, 4], policy));
         assert_eq!(discard, "F0 F1 F2 F3 F4 R0 R1 R2 R3 B4 R0 R1 B2 A2 B1 B0");
         assert_eq!(retain, "F0 F1 F2 F3 F4 R0 R1 R2 R3 B4 B2 A2 B1 B0");
     }
     #[test]
     fn map_without_a_class_is_recomputed_once_for_two_readers() {
         let [retain, share] =
-            [Policy::Retain, Policy::Share].map(|policy| steps(&branches(), &[2, 3], policy));
+            [Policy::Retain, Policy::Share].map(|policy| steps(&branching_problem(), &[2, 3], policy));
         assert_eq!(retain, "F0 F1 F2 F3 F4 B4 R0 R1 R0 R2 B3 B2 B1 A1 B0");
         assert_eq!(share, "F0 F1 F2 F3 F4 B4 R0 R1 R2 B3 B2 B1 A1 B0");
     }

@@ -67,14 +67,14 @@ impl Part {
 }
 
 /// For each step, the bytes in use during it, the base included; a swapped map counts in the forward pass only.
-pub(super) fn memory(program: &Program) -> Vec<u64> {
+pub(super) fn memory_by_step(program: &Program) -> Vec<u64> {
     let schedule = &program.schedule;
     let size =
         |ids: &[planlab_dsa::BufferId]| ids.iter().map(|&id| schedule.buffer(id).bytes.get()).sum::<u64>();
     let mut taken = schedule.base.get() + size(&schedule.resident);
     let mut leaving = program.swaps.iter().peekable();
-    let mut memory = Vec::with_capacity(program.steps().len());
-    for (step, event) in program.steps().iter().enumerate() {
+    let mut memory = Vec::with_capacity(program.compute_steps().len());
+    for (step, event) in program.compute_steps().iter().enumerate() {
         taken += size(&event.writes);
         memory.push(taken);
         taken -= size(&event.frees);
@@ -86,17 +86,17 @@ pub(super) fn memory(program: &Program) -> Vec<u64> {
 }
 
 /// A classification's draft: the program with its copies, in `capacity` bytes.
-pub(super) fn draft(
+pub(super) fn draft_schedule(
     problem: &SchedulingProblem,
     program: Program,
     prefetch: Prefetch,
     capacity: Bytes,
 ) -> Result<Schedule, DoesNotFit> {
-    let mut memory = memory(&program);
-    check(&memory, capacity, Part::Functions)?;
+    let mut memory = memory_by_step(&program);
+    check_capacity(&memory, capacity, Part::Functions)?;
     let order = in_order_of_use(&program);
     let starts = match prefetch {
-        Prefetch::AsRoomPermits => reserve(&program, &order, &mut memory, capacity)?,
+        Prefetch::AsRoomPermits => reserve_transfers(&program, &order, &mut memory, capacity)?,
         Prefetch::OneAhead => {
             order.iter().map(|&swap| (program.swaps[swap].first - 1).max(program.forward)).collect()
         }
@@ -105,7 +105,7 @@ pub(super) fn draft(
     Ok(add_copies(problem, program, &order, &starts, prefetch))
 }
 
-fn check(memory: &[u64], capacity: Bytes, what: Part) -> Result<(), DoesNotFit> {
+fn check_capacity(memory: &[u64], capacity: Bytes, what: Part) -> Result<(), DoesNotFit> {
     let peak = Bytes::new(memory.iter().copied().max().unwrap_or(0));
     if peak > capacity { Err(DoesNotFit { what, peak, capacity }) } else { Ok(()) }
 }
@@ -118,7 +118,7 @@ fn in_order_of_use(program: &Program) -> Vec<usize> {
 }
 
 /// The earliest start of each copy, in turn; reserves its stay in `memory`.
-fn reserve(
+fn reserve_transfers(
     program: &Program,
     order: &[usize],
     memory: &mut [u64],
@@ -160,17 +160,17 @@ fn with_convolutions(
     let highest = (0..memory.len()).max_by_key(|&step| memory[step]).unwrap_or(0);
     let there = stays.rfind(|&(swap, &start)| (start..=swap.last).contains(&highest));
     let what = there.map_or(Part::Functions, |(swap, _)| Part::CopyIn(swap.map));
-    check(memory, capacity, what)?;
+    check_capacity(memory, capacity, what)?;
     Ok(starts)
 }
 
 fn convolution_before(problem: &SchedulingProblem, program: &Program, swap: usize) -> usize {
     let is_convolution = |event: &Event| matches!(event.task, Task::Backward(id) if problem.net.function(id).kind == FunctionKind::Convolution);
-    let before = &program.steps()[program.forward..program.swaps[swap].first];
+    let before = &program.compute_steps()[program.forward..program.swaps[swap].first];
     program.forward + before.iter().rposition(is_convolution).unwrap_or(0)
 }
 
-fn count(number: usize) -> u32 {
+fn as_count(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }
 
@@ -186,7 +186,7 @@ fn add_copies(
     for swap in &swaps {
         let mut copy =
             Event::new(Task::CopyOut(swap.map), problem.machine.out_seconds(Bytes::new(swap.bytes)));
-        copy.after = [count(swap.leaves + 1), 0, 0];
+        copy.after = [as_count(swap.leaves + 1), 0, 0];
         copy.reads = vec![swap.out];
         copy.frees = vec![swap.out];
         out.push(copy);
@@ -198,11 +198,11 @@ fn add_copies(
         let swap = &swaps[index];
         let mut copy = Event::new(Task::CopyIn(swap.map), problem.machine.in_seconds(Bytes::new(swap.bytes)));
         copy.writes = vec![swap.back];
-        copy.after = [count(start), count(index + 1), 0];
+        copy.after = [as_count(start), as_count(index + 1), 0];
         // The first backward step may wait for this very copy.
-        copy.with = (prefetch != Prefetch::AsRoomPermits && start > forward).then_some(count(start));
+        copy.with = (prefetch != Prefetch::AsRoomPermits && start > forward).then_some(as_count(start));
         into.push(copy);
-        awaited[swap.back.index()] = count(place + 1);
+        awaited[swap.back.index()] = as_count(place + 1);
     }
     for event in compute {
         event.after[2] = event.reads.iter().map(|id| awaited[id.index()]).max().unwrap_or(0);
@@ -212,35 +212,36 @@ fn add_copies(
 
 #[cfg(test)]
 mod tests {
-    use planlab_graph::{Engine, simulate};
+    use planlab_graph::{Engine, simulate_schedule};
 
     use super::*;
     use crate::schedule::classes::program::Recipes;
     use crate::schedule::classes::{Class, Classes, Policy};
-    use crate::schedule::testing::shortcut;
+    use crate::schedule::testing::shortcut_problem;
 
     fn program(problem: &SchedulingProblem, swapped: &[usize]) -> Program {
-        let mut classes = Classes::all(Class::Keep, problem.net.maps().len());
-        swapped.iter().for_each(|&map| classes.set(MapId::from_index(map), Class::Swap));
+        let mut classes = Classes::all_in_class(Class::Keep, problem.net.maps().len());
+        swapped.iter().for_each(|&map| classes.set_class(MapId::from_index(map), Class::Swap));
         Program::new(problem, &Recipes::new(&problem.net), &classes, Policy::Discard, None)
     }
 
     #[test]
     fn memory_counts_what_is_there_during_a_step() {
-        let problem = shortcut();
+        let problem = shortcut_problem();
         // F0 F1 F2 F3 F4 B4 B2 A2 B1 B0
         let kept = [320, 576, 576, 832, 580, 832, 832, 1088, 832, 320];
-        assert_eq!(memory(&program(&problem, &[])), kept);
+        assert_eq!(memory_by_step(&program(&problem, &[])), kept);
         let swapped = [320, 576, 576, 832, 324, 576, 576, 832, 576, 320];
-        assert_eq!(memory(&program(&problem, &[2])), swapped);
+        assert_eq!(memory_by_step(&program(&problem, &[2])), swapped);
     }
 
     #[test]
     fn a_map_comes_back_as_early_as_there_is_room_until_its_last_use() {
         let start = |capacity| {
-            let problem = shortcut().with_capacity(Bytes::new(capacity));
-            let draft = draft(&problem, program(&problem, &[2]), Prefetch::AsRoomPermits, problem.capacity)?;
-            Ok(draft.of(Engine::In)[0].after[0])
+            let problem = shortcut_problem().with_capacity(Bytes::new(capacity));
+            let draft =
+                draft_schedule(&problem, program(&problem, &[2]), Prefetch::AsRoomPermits, problem.capacity)?;
+            Ok(draft.events_of(Engine::In)[0].after[0])
         };
         assert_eq!(start(1088), Ok(5));
         let map = MapId::from_index(2);
@@ -252,16 +253,19 @@ mod tests {
 
     #[test]
     fn two_maps_come_back_in_the_order_of_use() {
-        let problem = shortcut();
+        let problem = shortcut_problem();
         for (prefetch, wait) in [(Prefetch::AsRoomPermits, None), (Prefetch::OneAhead, Some(8))] {
-            let draft = draft(&problem, program(&problem, &[0, 2]), prefetch, problem.capacity)
+            let draft = draft_schedule(&problem, program(&problem, &[0, 2]), prefetch, problem.capacity)
                 .expect("there is room");
-            let copies: Vec<_> = draft.of(Engine::In).iter().map(|copy| copy.task).collect();
+            let copies: Vec<_> = draft.events_of(Engine::In).iter().map(|copy| copy.task).collect();
             assert_eq!(copies, [2, 0].map(|map| Task::CopyIn(MapId::from_index(map))));
-            assert_eq!(draft.of(Engine::In)[1].with, wait);
+            assert_eq!(draft.events_of(Engine::In)[1].with, wait);
             // The image, and then the map, out; each is awaited by the copy back.
-            assert_eq!(draft.of(Engine::In).iter().map(|copy| copy.after[1]).collect::<Vec<_>>(), [2, 1]);
-            simulate(&draft, None).expect("runs");
+            assert_eq!(
+                draft.events_of(Engine::In).iter().map(|copy| copy.after[1]).collect::<Vec<_>>(),
+                [2, 1]
+            );
+            simulate_schedule(&draft, None).expect("runs");
         }
     }
 }

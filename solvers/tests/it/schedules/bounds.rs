@@ -8,7 +8,7 @@ use planlab_graph::{
 };
 use planlab_solvers::placement::Portfolio;
 use planlab_solvers::schedule::{
-    Class, Lab, Policy, Prefetch, lp_bound, scheduler, scheduler_keys, schedulers,
+    Class, Lab, Policy, Prefetch, find_scheduler, lp_bound, scheduler_keys, schedulers,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -113,7 +113,7 @@ fn random_function(
 /// The problem in a share of the memory that it takes if everything is kept.
 fn within(problem: &SchedulingProblem, percent: u64) -> SchedulingProblem {
     let lab = Lab::new(problem, Policy::Discard, Prefetch::AsRoomPermits);
-    let most = lab.peak(&lab.all(Class::Keep)).get();
+    let most = lab.peak_bytes(&lab.all_in_class(Class::Keep)).get();
     problem.clone().with_capacity(Bytes::new(most * percent / 100))
 }
 
@@ -124,7 +124,7 @@ fn bound(problem: &SchedulingProblem) -> f64 {
 }
 
 fn run(problem: &SchedulingProblem, key: &str) -> ScheduleOutcome {
-    let scheduler = scheduler(key).expect("a scheduler");
+    let scheduler = find_scheduler(key).expect("a scheduler");
     let outcome = execute_scheduler(&scheduler, problem, ScheduleBudget::default(), 0);
     assert!(outcome.end.is_ok(), "{key}: {:?}", outcome.end);
     outcome
@@ -270,7 +270,7 @@ fn schedules_of_all_kinds_are_above_the_bound() {
         assert!(least <= found.seconds() * (1.0 + SAME), "{name}: {least} above {seconds}");
         for scheduler in schedulers() {
             let outcome = execute_scheduler(&scheduler, &problem, ScheduleBudget::default(), 0);
-            let Some(gap) = outcome.gap() else { continue };
+            let Some(gap) = outcome.best_gap() else { continue };
             let slower = outcome.best.is_some_and(|best| best.seconds() > found.seconds() * (1.0 + SAME));
             let key = scheduler.descriptor().key;
             assert!(
@@ -285,7 +285,7 @@ fn schedules_of_all_kinds_are_above_the_bound() {
 fn can_be_placed(problem: &SchedulingProblem, schedule: &Verified) -> bool {
     let room = Bytes::new(problem.capacity.get() - schedule.schedule().base.get());
     let budget = Budget { target: Some(room), work: Some(500_000), ..Budget::default() };
-    let instance = schedule.instance().expect("few bytes");
+    let instance = schedule.placement_problem().expect("few bytes");
     execute(&Portfolio, &instance, budget, 0).height().is_some_and(|height| height <= room)
 }
 

@@ -5,7 +5,7 @@ use planlab_graph::{
     Content, Engine, Machine, MapId, ScheduleBudget, SchedulingProblem, Task, Verified, execute_scheduler,
 };
 use planlab_solvers::schedule::checkpoints::{Candidates, CheckpointNet, Cut, Patent, Thresholds, Update};
-use planlab_solvers::schedule::{Class, Classes, scheduler};
+use planlab_solvers::schedule::{Class, Classes, find_scheduler};
 
 use super::nets::resnet50;
 
@@ -29,13 +29,13 @@ fn plans_of_every_rule_take_less_with_offsets_than_by_the_free_list() {
             let search = Patent::default().with_update(rule);
             let rounds =
                 search.search(net.items(), |cut| net.free_list(cut).map(Bytes::get)).expect("there is room");
-            let best = Patent::choose(&rounds).expect("eight rounds");
-            let packed = net.packed(&best.cut).expect("there is room");
+            let best = Patent::choose_round(&rounds).expect("eight rounds");
+            let packed = net.pack_schedule(&best.cut).expect("there is room");
             let what = format!("{candidates:?}, {rule:?}");
             assert!(5 * best.cost < 3 * kept, "{what}: {} of {kept}", best.cost);
             assert!(packed.height().get() < best.cost && packed.height() >= packed.live_peak(), "{what}");
             // Each function is recomputed once at most.
-            let recomputed = packed.schedule().of(Engine::Compute).iter();
+            let recomputed = packed.schedule().events_of(Engine::Compute).iter();
             let recomputed = recomputed.filter(|event| matches!(event.task, Task::Recompute(_))).count();
             assert!(recomputed > 0 && recomputed <= problem.net.functions().len(), "{what}");
         }
@@ -60,9 +60,9 @@ fn rest(trial: &Verified, map: MapId) -> f64 {
     let (schedule, timeline) = (trial.schedule(), trial.timeline());
     let is_of_map = |id: &planlab_dsa::BufferId| schedule.buffer(*id).content == Content::Map(map);
     let uses: Vec<_> = schedule
-        .of(Engine::Compute)
+        .events_of(Engine::Compute)
         .iter()
-        .zip(timeline.of(Engine::Compute))
+        .zip(timeline.spans_of(Engine::Compute))
         .filter(|(event, _)| event.reads.iter().chain(&event.writes).any(is_of_map))
         .collect();
     let turn = uses.partition_point(|(event, _)| matches!(event.task, Task::Forward(_)));
@@ -78,19 +78,27 @@ fn checkpoints_are_swapped_whose_copies_hide_and_no_others() {
         let mut problem = problem(32, "x86-pcie3");
         problem.machine = problem.machine.with_link(link);
         let net = CheckpointNet::new(&problem, Candidates::Articulation);
-        let cut = planlab_solvers::schedule::checkpoints::cut(net.items(), threshold);
-        let (kept, swapped) = (net.classes(&cut), net.clone().with_swap(true).classes(&cut));
-        let trial = net.packed(&cut).expect("there is room");
+        let cut = planlab_solvers::schedule::checkpoints::cut_items(net.items(), threshold);
+        let (kept, swapped) = (net.classes_of(&cut), net.clone().with_swap(true).classes_of(&cut));
+        let trial = net.pack_schedule(&cut).expect("there is room");
         let mut count = 0;
-        for map in problem.net.retained().filter(|&map| kept.of(map) == Class::Keep) {
+        for map in problem.net.retained_maps().filter(|&map| kept.class_of(map) == Class::Keep) {
             let bytes = problem.net.map(map).bytes;
             let copies = problem.machine.out_seconds(bytes) + problem.machine.in_seconds(bytes);
             let hides = rest(&trial, map) >= copies;
-            assert_eq!(swapped.of(map), if hides { Class::Swap } else { Class::Keep }, "{link}, map {map}");
+            assert_eq!(
+                swapped.class_of(map),
+                if hides { Class::Swap } else { Class::Keep },
+                "{link}, map {map}"
+            );
             count += u32::from(hides);
         }
         let is_recomputed = |classes: &Classes| {
-            problem.net.retained().map(|map| classes.of(map) == Class::Recompute).collect::<Vec<_>>()
+            problem
+                .net
+                .retained_maps()
+                .map(|map| classes.class_of(map) == Class::Recompute)
+                .collect::<Vec<_>>()
         };
         assert_eq!(is_recomputed(&kept), is_recomputed(&swapped));
         swaps.push(count);
@@ -104,7 +112,7 @@ fn swapping_checkpoints_lets_a_larger_batch_fit() {
     let run = |key: &str, batch| {
         let machine = Machine::built_in("power9-nvlink2").expect("built in");
         let problem = SchedulingProblem::new(resnet50(batch), machine);
-        let scheduler = scheduler(key).expect("registered");
+        let scheduler = find_scheduler(key).expect("registered");
         let best = execute_scheduler(&scheduler, &problem, ScheduleBudget::default(), 0).best?;
         Some(problem.images_per_second(best.seconds()).round())
     };

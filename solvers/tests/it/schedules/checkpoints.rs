@@ -3,9 +3,9 @@
 use std::convert::Infallible;
 
 use planlab_dsa::{Budget, Bytes, execute};
-use planlab_solvers::placement::sharing::{InPlaceEntries, lifetimes};
+use planlab_solvers::placement::sharing::{InPlaceEntries, entry_lifetimes};
 use planlab_solvers::schedule::checkpoints::{
-    Chen, Cut, Item, Memonger, Patent, Round, Thresholds, Update, cut,
+    Chen, Cut, Item, Memonger, Patent, Round, Thresholds, Update, cut_items,
 };
 use serde_json::Value;
 
@@ -66,8 +66,8 @@ impl Net {
     /// The bytes of a plan with offsets, and the load.
     fn packed(&self, cut: &Cut) -> (Bytes, Bytes) {
         let graph = self.graph.recomputed(cut, &self.nodes).sharing();
-        let instance = lifetimes(&graph, true).expect("few buffers");
-        let planner = planlab_solvers::planner("first-fit/area").expect("it is there");
+        let instance = entry_lifetimes(&graph, true).expect("few buffers");
+        let planner = planlab_solvers::find_planner("first-fit/area").expect("it is there");
         let height = execute(&planner, &instance, Budget::default(), 0).height().expect("a plan");
         (height, instance.load().bytes)
     }
@@ -77,7 +77,7 @@ impl Net {
 fn recomputation_gives_the_graph_of_the_original_program() {
     let net = Net::resnet200();
     assert_eq!(net.graph.shared_bytes(16) >> 20, 10_400);
-    let cut = cut(&net.items, f64::from(576 << 20));
+    let cut = cut_items(&net.items, f64::from(576 << 20));
     let ours = net.graph.recomputed(&cut, &net.nodes);
     let theirs = graph("resnet200_memonger_t576_b32");
     assert_eq!((ours.nodes.len(), ours.nodes.len()), (3243, theirs.nodes.len()));
@@ -102,7 +102,7 @@ fn memonger_tries_and_finds_what_the_original_program_does() {
         (912, 1992),
     ];
     assert_eq!(mebibytes(&rounds), expected);
-    let best = Memonger::choose(&rounds).expect("some");
+    let best = Memonger::choose_round(&rounds).expect("some");
     assert_eq!(best.threshold, f64::from(576 << 20));
     // Offsets for the same plan take a third less, and no plan takes fewer bytes.
     let (height, load) = net.packed(&best.cut);
@@ -123,7 +123,7 @@ fn the_patent_s_rules_differ_in_their_thresholds() {
         let rounds = search.search(&net.items, |cut| net.shared(cut)).expect("never fails");
         let tried: Vec<u64> = mebibytes(&rounds).iter().map(|&(threshold, _)| threshold).collect();
         assert_eq!(&tried[..thresholds.len()], thresholds, "{update:?}");
-        let best = Patent::choose(&rounds).expect("some");
+        let best = Patent::choose_round(&rounds).expect("some");
         assert_eq!(best.cost >> 20, least, "{update:?}");
         let (height, load) = net.packed(&best.cut);
         println!(

@@ -5,7 +5,8 @@ use std::time::Duration;
 use planlab_dsa::{Bytes, CancelToken, Clock, Stop};
 use planlab_graph::{
     Engine, Machine, ScheduleBound, ScheduleBudget, ScheduleError, ScheduleEvidence, ScheduleHalt,
-    ScheduleRun, Scheduler, SchedulerDescriptor, SchedulingProblem, Verified, execute_scheduler, validate,
+    ScheduleRun, Scheduler, SchedulerDescriptor, SchedulingProblem, Verified, execute_scheduler,
+    validate_schedule,
 };
 use planlab_solvers::schedule::{Class, InCore, Lab, Policy, Pooch, Prefetch, SwapAll, schedulers};
 use rand::{RngExt, SeedableRng};
@@ -18,7 +19,8 @@ fn small_problem(seed: u64) -> SchedulingProblem {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let problem = SchedulingProblem::new(random(&mut rng), small_machine());
     let lab = Lab::new(&problem, Policy::Discard, Prefetch::AsRoomPermits);
-    let [least, most] = [Class::Swap, Class::Keep].map(|class| lab.peak(&lab.all(class)).get());
+    let [least, most] =
+        [Class::Swap, Class::Keep].map(|class| lab.peak_bytes(&lab.all_in_class(class)).get());
     let capacity = rng.random_range(least.min(most)..=most + 4);
     problem.clone().with_capacity(Bytes::new(capacity))
 }
@@ -38,8 +40,8 @@ pub(super) fn check(
     };
     assert!(best.live_peak() <= problem.capacity && best.height() >= best.live_peak(), "{key}");
     assert!(best.seconds() >= outcome.bound.seconds * (1.0 - 1e-9), "{key}: below its bound");
-    assert!(outcome.gap().is_some_and(|gap| gap >= 0.0), "{key}");
-    let audited = validate(problem, best.schedule(), Some(best.height())).expect("valid");
+    assert!(outcome.best_gap().is_some_and(|gap| gap >= 0.0), "{key}");
+    let audited = validate_schedule(problem, best.schedule(), Some(best.height())).expect("valid");
     assert!((audited.seconds - best.seconds()).abs() < 1e-9 * best.seconds(), "{key}");
     outcome.best
 }
@@ -112,12 +114,12 @@ fn what_hides_every_copy_is_proved_optimal() {
         SchedulingProblem::new(resnet50(256), Machine::built_in("power9-nvlink2").expect("built in"));
     let outcome = execute_scheduler(&Pooch::new(Policy::Discard), &problem, ScheduleBudget::default(), 0);
     assert_eq!(outcome.end, Ok(Stop::Proved));
-    let in_time = outcome.gap().expect("a schedule");
+    let in_time = outcome.best_gap().expect("a schedule");
     assert_eq!(in_time, 0.0);
     let best = outcome.best.expect("a schedule");
-    assert!(!best.schedule().of(Engine::Out).is_empty());
-    let swapped = execute_scheduler(&SwapAll::scheduled(), &problem, ScheduleBudget::default(), 0);
-    assert!(swapped.gap().is_some_and(|gap| gap > 0.1));
+    assert!(!best.schedule().events_of(Engine::Out).is_empty());
+    let swapped = execute_scheduler(&SwapAll::with_prefetch(), &problem, ScheduleBudget::default(), 0);
+    assert!(swapped.best_gap().is_some_and(|gap| gap > 0.1));
 }
 
 /// Offers invalid results.
@@ -143,12 +145,12 @@ fn a_lie_is_an_error() {
     let too_large = end(&roomy.clone().with_capacity(Bytes::new(4)), |run| {
         let lab_problem = run.problem().clone().with_capacity(Bytes::new(1 << 20));
         let lab = Lab::new(&lab_problem, Policy::Discard, Prefetch::AsRoomPermits);
-        run.offer(lab.draft(&lab.all(Class::Keep)).expect("there is room"))
+        run.offer(lab.draft_schedule(&lab.all_in_class(Class::Keep)).expect("there is room"))
     });
     assert!(matches!(too_large, Err(ScheduleError::Stuck(_))), "{too_large:?}");
     let wrong = end(&roomy, |run| {
         let lab = Lab::new(run.problem(), Policy::Discard, Prefetch::AsRoomPermits);
-        let mut draft = lab.draft(&lab.all(Class::Keep)).expect("there is room");
+        let mut draft = lab.draft_schedule(&lab.all_in_class(Class::Keep)).expect("there is room");
         draft.events[0].last_mut().expect("one").seconds = 0.0;
         run.offer(draft)
     });

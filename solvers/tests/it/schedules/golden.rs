@@ -5,7 +5,8 @@ use planlab_graph::{
     Machine, ScheduleBudget, ScheduleOutcome, Scheduler, SchedulingProblem, execute_scheduler,
 };
 use planlab_solvers::schedule::{
-    Class, Classes, Counts, InCore, Lab, Policy, Pooch, Prefetch, SuperNeurons, SwapAll, SwapOpt, scheduler,
+    Class, Classes, Counts, InCore, Lab, Policy, Pooch, Prefetch, SuperNeurons, SwapAll, SwapOpt,
+    find_scheduler,
 };
 use serde::Deserialize;
 
@@ -75,14 +76,19 @@ fn check(row: &Row) {
     let in_core = run(&problem, &InCore);
     assert_eq!(in_core.best.is_some(), row.incore_fits);
     let lab = Lab::new(&problem, policy(row), Prefetch::AsRoomPermits);
-    assert_eq!(lab.maps().count(), 105);
-    assert_eq!(lab.peak(&lab.all(Class::Keep)).get() as f64, row.incore_peak);
-    let unlimited = problem.clone().with_capacity(lab.peak(&lab.all(Class::Keep)));
+    assert_eq!(lab.classified_maps().count(), 105);
+    assert_eq!(lab.peak_bytes(&lab.all_in_class(Class::Keep)).get() as f64, row.incore_peak);
+    let unlimited = problem.clone().with_capacity(lab.peak_bytes(&lab.all_in_class(Class::Keep)));
     let unlimited_run = run(&unlimited, &InCore);
     assert_eq!(unlimited_run.end, Ok(Stop::Proved));
     close(speed(&unlimited, &unlimited_run), row.incore_unlimited, "in-core", row);
-    close(speed(&problem, &run(&problem, &SwapAll::unscheduled())), row.swap_all_nosched, "unscheduled", row);
-    close(speed(&problem, &run(&problem, &SwapAll::scheduled())), row.swap_all, "swap-all", row);
+    close(
+        speed(&problem, &run(&problem, &SwapAll::one_step_ahead())),
+        row.swap_all_nosched,
+        "unscheduled",
+        row,
+    );
+    close(speed(&problem, &run(&problem, &SwapAll::with_prefetch())), row.swap_all, "swap-all", row);
     check_classified(row, &problem, &lab, &SwapOpt, (row.swap_opt, row.swap_opt_counts));
     let letters =
         check_classified(row, &problem, &lab, &Pooch::new(policy(row)), (row.pooch, row.pooch_counts));
@@ -112,8 +118,14 @@ fn check_classified(
     let key = scheduler.descriptor().key.into_owned();
     close(speed(problem, &outcome), seconds, &key, row);
     let classes = classes(problem, &outcome)?;
-    assert_eq!(lab.count(&classes), counts(wanted), "{key}, batch {} at {} bytes/s", row.batch, row.bw);
-    Some(lab.letters(&classes))
+    assert_eq!(
+        lab.count_classes(&classes),
+        counts(wanted),
+        "{key}, batch {} at {} bytes/s",
+        row.batch,
+        row.bw
+    );
+    Some(lab.class_letters(&classes))
 }
 
 fn rows(policy: &str, bw: f64) -> Vec<Row> {
@@ -148,7 +160,7 @@ rows! {
 fn a_whole_search_takes_a_few_thousand_simulations() {
     let problem = SchedulingProblem::new(resnet50(640), Machine::built_in("x86-pcie3").expect("built in"));
     for key in ["pooch/discard", "pooch/retain", "pooch/discard/budgeted"] {
-        let outcome = run(&problem, &scheduler(key).expect("there"));
+        let outcome = run(&problem, &find_scheduler(key).expect("there"));
         assert!((100..10_000).contains(&outcome.work), "{key}: {}", outcome.work);
     }
 }

@@ -14,7 +14,7 @@ fn profile(net: &str) -> PipeDream {
 
 fn resnet50(batch: u64, link: f64) -> SchedulingProblem {
     let machine = Machine::built_in("x86-pcie3").expect("built in").with_link(link);
-    profile("resnet50").problem("resnet50", batch, machine).expect("a net")
+    profile("resnet50").problem_at_batch("resnet50", batch, machine).expect("a net")
 }
 
 #[test]
@@ -31,8 +31,8 @@ fn every_profile_is_a_net() {
         ("vgg16", 39, 23),
     ];
     for (name, maps, retained) in expected {
-        let net = profile(name).net(name, 64).expect("a net");
-        assert_eq!((net.maps().len(), net.retained().count()), (maps, retained), "{name}");
+        let net = profile(name).net_at_batch(name, 64).expect("a net");
+        assert_eq!((net.maps().len(), net.retained_maps().count()), (maps, retained), "{name}");
     }
 }
 
@@ -44,7 +44,7 @@ fn speed(problem: &SchedulingProblem, scheduler: &dyn Scheduler) -> Option<Strin
 fn in_core(problem: &SchedulingProblem) -> f64 {
     let roomy = problem.clone().with_capacity(Bytes::new(1 << 50));
     let lab = Lab::new(&roomy, Policy::Discard, Prefetch::AsRoomPermits);
-    problem.images_per_second(lab.seconds(&lab.all(Class::Keep)).expect("room"))
+    problem.images_per_second(lab.iteration_seconds(&lab.all_in_class(Class::Keep)).expect("room"))
 }
 
 /// Published beside the expected results: images per second at 12 GB/s, and the loss against keeping everything on the
@@ -71,7 +71,7 @@ fn resnet50_as_measured() {
             if link < 16e9 {
                 let classes = super::golden::classes(&problem, &outcome).expect("classes");
                 let lab = Lab::new(&problem, Policy::Discard, Prefetch::AsRoomPermits);
-                let found = lab.count(&classes);
+                let found = lab.count_classes(&classes);
                 assert_eq!((found.keep, found.swap, found.recompute), counts, "batch {batch}");
                 assert_eq!(format!("{images:.1}"), pooch, "batch {batch}");
                 let rival = speed(&problem, &SuperNeurons::default());
@@ -89,9 +89,9 @@ fn every_scheduler_s_schedules_of_measured_nets_are_valid() {
     let mut found = 0;
     for (place, name) in nets.into_iter().enumerate() {
         let machine = Machine::built_in(machines[place % 3]).expect("built in");
-        let problem = profile(name).problem(name, [32, 64, 256][place / 2], machine).expect("a net");
+        let problem = profile(name).problem_at_batch(name, [32, 64, 256][place / 2], machine).expect("a net");
         let lab = Lab::new(&problem, Policy::Discard, Prefetch::AsRoomPermits);
-        let peak = lab.peak(&lab.all(Class::Keep)).get();
+        let peak = lab.peak_bytes(&lab.all_in_class(Class::Keep)).get();
         let capacity = problem.base().get() + (peak - problem.base().get()) / 5 * 3;
         let problem = problem.clone().with_capacity(Bytes::new(capacity));
         let budget = || ScheduleBudget { work: Some(600), ..ScheduleBudget::default() };

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use planlab_dsa::{BufferId, Bytes, Offset};
 use planlab_graph::{
     Completions, Content, Engine, Event, FunctionId, Machine, MapId, Schedule, ScheduleBudget,
-    SchedulingProblem, Task, Verified, Violation, execute_scheduler, simulate, validate,
+    SchedulingProblem, Task, Verified, Violation, execute_scheduler, simulate_schedule, validate_schedule,
 };
 use planlab_solvers::schedule::{Class, Classes, Lab, Policy, Pooch, Prefetch};
 use proptest::prelude::*;
@@ -23,11 +23,11 @@ fn pick<'v, T>(rng: &mut ChaCha8Rng, values: &'v [T]) -> &'v T {
 }
 
 fn random_classes(rng: &mut ChaCha8Rng, lab: &Lab<'_>) -> Classes {
-    let mut classes = lab.all(Class::Keep);
-    for map in lab.maps() {
+    let mut classes = lab.all_in_class(Class::Keep);
+    for map in lab.classified_maps() {
         let class = *pick(rng, &[Class::Keep, Class::Swap, Class::Recompute]);
         if class != Class::Recompute || lab.can_recompute(map) {
-            classes.set(map, class);
+            classes.set_class(map, class);
         }
     }
     classes
@@ -40,13 +40,14 @@ fn random_schedule(rng: &mut ChaCha8Rng) -> (SchedulingProblem, Verified) {
     let prefetch = *pick(rng, &[Prefetch::AsRoomPermits, Prefetch::OneAhead, Prefetch::WithConvolution]);
     let lab = Lab::new(&roomy, policy, prefetch);
     let classes = random_classes(rng, &lab);
-    let tight = roomy.clone().with_capacity(Bytes::new(lab.peak(&classes).get() + rng.random_range(0..6)));
+    let tight =
+        roomy.clone().with_capacity(Bytes::new(lab.peak_bytes(&classes).get() + rng.random_range(0..6)));
     let lab = Lab::new(&tight, policy, prefetch);
-    if let Ok((draft, _)) = lab.run(&classes) {
+    if let Ok((draft, _)) = lab.run_draft(&classes) {
         let verified = Verified::new(&tight, draft).expect("valid");
         return (tight, verified);
     }
-    let (draft, _) = Lab::new(&roomy, policy, prefetch).run(&classes).expect("there is room");
+    let (draft, _) = Lab::new(&roomy, policy, prefetch).run_draft(&classes).expect("there is room");
     let verified = Verified::new(&roomy, draft).expect("valid");
     (roomy, verified)
 }
@@ -186,7 +187,7 @@ fn judge_mutants(
     let judge = |_| {
         let mut schedule = verified.schedule().clone();
         let what = mutate(rng, &mut schedule);
-        let passes = validate(problem, &schedule, Some(Bytes::new(MEMORY as u64))).is_ok();
+        let passes = validate_schedule(problem, &schedule, Some(Bytes::new(MEMORY as u64))).is_ok();
         (what, passes, slow::run(problem, &schedule, MEMORY))
     };
     (0..40).map(judge).collect()
@@ -203,10 +204,10 @@ proptest! {
         let seconds = seconds.unwrap_or_else(|reason| panic!("valid, but {reason}"));
         prop_assert!((seconds - verified.seconds()).abs() <= 1e-9 * seconds);
         let later = verified.schedule().clone().with_times(|event| event.seconds * rng.random_range(1.0..3.0));
-        let audited = validate(&problem, &later, None).expect("right whatever the times are");
+        let audited = validate_schedule(&problem, &later, None).expect("right whatever the times are");
         let seconds = slow::run(&problem, &later, MEMORY).expect("right whatever the times are");
         prop_assert!((seconds - audited.seconds).abs() <= 1e-9 * seconds);
-        prop_assert!(simulate(&later, None).is_ok_and(|run| (run.seconds - seconds).abs() <= 1e-9 * seconds));
+        prop_assert!(simulate_schedule(&later, None).is_ok_and(|run| (run.seconds - seconds).abs() <= 1e-9 * seconds));
         for (what, passes, run) in judge_mutants(&mut rng, &problem, &verified) {
             if let (true, Err(reason)) = (passes, run) {
                 prop_assert!(false, "{what}: passes, but {reason}");
@@ -249,14 +250,15 @@ fn named(change: impl FnOnce(&mut Schedule)) -> String {
     let (problem, verified) = &*POOCH;
     let mut schedule = verified.schedule().clone();
     change(&mut schedule);
-    let violation = validate(problem, &schedule, Some(verified.height())).expect_err("refused");
+    let violation = validate_schedule(problem, &schedule, Some(verified.height())).expect_err("refused");
     format!("{violation:?}").split([' ', '(']).next().expect("a name").to_owned()
 }
 
 fn place_of(schedule: &Schedule, is_it: impl Fn(&Task) -> bool) -> usize {
-    let engine =
-        Engine::ALL.into_iter().find(|&engine| schedule.of(engine).iter().any(|event| is_it(&event.task)));
-    let events = schedule.of(engine.expect("there is one"));
+    let engine = Engine::ALL
+        .into_iter()
+        .find(|&engine| schedule.events_of(engine).iter().any(|event| is_it(&event.task)));
+    let events = schedule.events_of(engine.expect("there is one"));
     events.iter().position(|event| is_it(&event.task)).expect("there is one")
 }
 
@@ -394,10 +396,10 @@ fn a_schedule_comes_back_from_its_file() {
     let text = verified.schedule().write_jsonl();
     let read = Schedule::read_jsonl("s.jsonl", &text).expect("reads");
     assert!(&read == verified.schedule());
-    let audited = validate(problem, &read, None).expect("valid");
+    let audited = validate_schedule(problem, &read, None).expect("valid");
     assert_eq!(audited.height, verified.height());
     assert!(matches!(
-        validate(problem, &read, Some(Bytes::new(1 << 30))),
+        validate_schedule(problem, &read, Some(Bytes::new(1 << 30))),
         Err(Violation::OutsideMemory { .. })
     ));
 }

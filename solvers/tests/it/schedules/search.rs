@@ -23,7 +23,7 @@ fn local_search_beats_pooch_with_offsets_that_fit() {
         let best = outcome.best.as_ref().expect("a schedule");
         let images = |seconds| problem.images_per_second(seconds);
         let (ours, theirs) = (images(best.seconds()), images(pooch.seconds()));
-        let gap = outcome.gap().expect("a bound");
+        let gap = outcome.best_gap().expect("a bound");
         println!(
             "b{batch}: {ours:.1} images/s, PoocH {theirs:.1}, start {:.1}, gap {gap:.3}",
             images(start.seconds())

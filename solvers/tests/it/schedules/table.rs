@@ -3,7 +3,7 @@
 use planlab_dsa::execute;
 use planlab_graph::{Machine, ScheduleBudget, Scheduler, SchedulingProblem, Verified, execute_scheduler};
 use planlab_solvers::schedule::{
-    Classes, Counts, Lab, Policy, Pooch, PoochElsewhere, Prefetch, lp_bound, scheduler,
+    Classes, Counts, Lab, Policy, Pooch, PoochElsewhere, Prefetch, find_scheduler, lp_bound,
 };
 
 use super::golden::classes;
@@ -49,13 +49,13 @@ fn a_plan_for_another_link() {
 fn offsets_need_more_than_what_is_live() {
     let problem = problem("x86-pcie3", 512);
     let (best, _) = plan(&problem, &Pooch::new(Policy::Discard));
-    let instance = best.instance().expect("sizes add up");
+    let instance = best.placement_problem().expect("sizes add up");
     assert_eq!(instance.load().bytes.get() + problem.base().get(), best.live_peak().get());
     let in_gigabytes = |bytes: planlab_dsa::Bytes| format!("{:.2}", bytes.get() as f64 / 1e9);
     assert_eq!(in_gigabytes(best.live_peak()), "14.91");
     assert_eq!(in_gigabytes(best.height()), "17.48");
     for (key, height) in [("best-fit", "15.93"), ("greedy-by-size", "17.06")] {
-        let planner = planlab_solvers::planner(key).expect("there");
+        let planner = planlab_solvers::find_planner(key).expect("there");
         let outcome = execute(&planner, &instance, planlab_dsa::Budget::default(), 0);
         let placed = best.with_offsets(&problem, outcome.best.expect("a plan").offsets()).expect("valid");
         assert_eq!(in_gigabytes(placed.height()), height, "{key}");
@@ -73,10 +73,10 @@ fn a_search_for_what_stays_finds_more_than_what_fits_from_the_output() {
         let problem = problem(machine, 512);
         let (first, _) = plan(&problem, &Pooch::new(Policy::Discard));
         assert_eq!(speed(&problem, &first), suffix);
-        let search = scheduler("pooch/discard/budgeted").expect("there");
+        let search = find_scheduler("pooch/discard/budgeted").expect("there");
         let (best, classes) = plan(&problem, &search);
         assert_eq!(speed(&problem, &best), searched);
         let lab = Lab::new(&problem, Policy::Discard, Prefetch::AsRoomPermits);
-        assert_eq!(lab.count(&classes), counts);
+        assert_eq!(lab.count_classes(&classes), counts);
     }
 }

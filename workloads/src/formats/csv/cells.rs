@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use planlab_dsa::Alignment;
 
-use crate::formats::error::excerpt;
+use crate::formats::error::quote_excerpt;
 use crate::formats::input::numbers::positive;
 
 /// What follows the `#` of a comment line.
@@ -54,7 +54,7 @@ fn next_field(rest: &str) -> Result<(Cow<'_, str>, Option<&str>), String> {
         return match after.strip_prefix(',') {
             Some(after) => Ok((field, Some(after))),
             None if after.is_empty() => Ok((field, None)),
-            None => Err(format!("`{}` follows a closing quote", excerpt(after))),
+            None => Err(format!("`{}` follows a closing quote", quote_excerpt(after))),
         };
     }
 }

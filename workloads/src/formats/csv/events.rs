@@ -15,7 +15,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::cells::{alignment, some};
 use super::header::{Column, Header};
 use super::rows::each_row;
-use crate::formats::error::excerpt;
+use crate::formats::error::quote_excerpt;
 use crate::formats::input::lines::Lines;
 use crate::formats::input::numbers::{maybe, positive, whole};
 use crate::formats::trace::draft::{Draft, RawBuffer};
@@ -72,53 +72,53 @@ impl Event {
 }
 
 /// Reads the lines after the header.
-pub(crate) fn read(
+pub(crate) fn read_events(
     draft: &mut Draft<'_>,
     header: &Header,
     header_line: u64,
     lines: &mut Lines<'_>,
 ) -> Result<(), FormatError> {
     let checked = header
-        .require(&[Column::Step, Column::Event, Column::Id, Column::Size])
-        .and_then(|()| header.forbid(&SENSELESS, "has no meaning beside `event`: rows are events"));
-    checked.map_err(|reason| draft.error(header_line, reason))?;
+        .require_columns(&[Column::Step, Column::Event, Column::Id, Column::Size])
+        .and_then(|()| header.forbid_columns(&SENSELESS, "has no meaning beside `event`: rows are events"));
+    checked.map_err(|reason| draft.error_at(header_line, reason))?;
     let mut events = Vec::new();
     each_row(draft, header, lines, |_, line, fields| {
-        events.push(event(header, fields, line)?);
+        events.push(parse_event(header, fields, line)?);
         Ok(())
     })?;
     events.sort_by_key(|event| event.step);
-    Pairing::default().pair(draft, &events)?;
+    Pairing::default().pair_events(draft, &events)?;
     draft.check_pauses()
 }
 
-fn event(header: &Header, fields: &[Cow<'_, str>], line: u64) -> Result<Event, String> {
-    let step = whole("step", header.get(fields, Column::Step))?;
-    let alloc = match header.get(fields, Column::Event) {
+fn parse_event(header: &Header, fields: &[Cow<'_, str>], line: u64) -> Result<Event, String> {
+    let step = whole("step", header.field_of(fields, Column::Step))?;
+    let alloc = match header.field_of(fields, Column::Event) {
         "alloc" => true,
         "free" => false,
-        other => return Err(format!("the event `{}` is neither alloc nor free", excerpt(other))),
+        other => return Err(format!("the event `{}` is neither alloc nor free", quote_excerpt(other))),
     };
-    let id = header.get(fields, Column::Id);
+    let id = header.field_of(fields, Column::Id);
     if id.is_empty() {
         return Err("the id is empty".to_owned());
     }
-    let size = match header.get(fields, Column::Size) {
+    let size = match header.field_of(fields, Column::Size) {
         "" if !alloc => 0,
         bytes if alloc => positive("size", bytes)?,
         bytes => whole("size", bytes)?,
     };
-    let demands = if alloc { demands(header, fields)? } else { demand_nothing(header, fields)? };
-    let category = some(header.get(fields, Column::Category));
-    let op = some(header.get(fields, Column::Op));
+    let demands = if alloc { parse_demands(header, fields)? } else { demand_nothing(header, fields)? };
+    let category = some(header.field_of(fields, Column::Category));
+    let op = some(header.field_of(fields, Column::Op));
     Ok(Event { line, step, alloc, id: id.into(), size, category, op, demands })
 }
 
-fn demands(header: &Header, fields: &[Cow<'_, str>]) -> Result<Option<Box<Demands>>, String> {
-    if !OF_BUFFERS.iter().any(|&column| header.has(column)) {
+fn parse_demands(header: &Header, fields: &[Cow<'_, str>]) -> Result<Option<Box<Demands>>, String> {
+    if !OF_BUFFERS.iter().any(|&column| header.has_column(column)) {
         return Ok(None);
     }
-    let cell = |column| header.get(fields, column);
+    let cell = |column| header.field_of(fields, column);
     Ok(Some(Box::new(Demands {
         align: alignment(cell(Column::Alignment))?,
         pin: maybe("offset", cell(Column::Offset))?,
@@ -134,11 +134,11 @@ fn demand_nothing(header: &Header, fields: &[Cow<'_, str>]) -> Result<Option<Box
     let is_none = |column, cell: &str| {
         cell.is_empty() || cell == "-1" && matches!(column, Column::Offset | Column::Hint)
     };
-    let said = OF_BUFFERS.into_iter().find(|&column| !is_none(column, header.get(fields, column)));
+    let said = OF_BUFFERS.into_iter().find(|&column| !is_none(column, header.field_of(fields, column)));
     match said {
         Some(column) => Err(format!(
             "a free has `{}` in the column `{}`, which belongs to the row of the alloc",
-            excerpt(header.get(fields, column)),
+            quote_excerpt(header.field_of(fields, column)),
             column.name()
         )),
         None => Ok(None),
@@ -159,16 +159,17 @@ struct Pairing<'t> {
 }
 
 impl<'t> Pairing<'t> {
-    fn pair(mut self, draft: &mut Draft<'_>, events: &'t [Event]) -> Result<(), FormatError> {
+    fn pair_events(mut self, draft: &mut Draft<'_>, events: &'t [Event]) -> Result<(), FormatError> {
         let names_any = events.iter().any(Event::names_others);
         let mut naming = Vec::new();
         for group in events.chunk_by(|a, b| a.step == b.step) {
             for event in group.iter().filter(|event| !event.alloc) {
-                let freed = self.free(draft, event, group);
-                freed.map_err(|reason| draft.error(event.line, reason))?;
+                let freed = self.end_buffer(draft, event, group);
+                freed.map_err(|reason| draft.error_at(event.line, reason))?;
             }
             for event in group.iter().filter(|event| event.alloc) {
-                let buffer = self.alloc(draft, event).map_err(|reason| draft.error(event.line, reason))?;
+                let buffer =
+                    self.begin_buffer(draft, event).map_err(|reason| draft.error_at(event.line, reason))?;
                 if names_any {
                     self.buffers.entry(&event.id).or_default().push(buffer);
                 }
@@ -177,20 +178,20 @@ impl<'t> Pairing<'t> {
         }
         let Some(last) = events.last() else { return Ok(()) };
         let Some(end) = last.step.checked_add(1) else {
-            return Err(draft.error(last.line, "a step of 2^64 - 1 leaves no room for the one after"));
+            return Err(draft.error_at(last.line, "a step of 2^64 - 1 leaves no room for the one after"));
         };
         self.live.values().for_each(|&(buffer, _)| draft.set_upper(buffer, end));
         // The buffer behind an id is only known once every end is.
         for (buffer, event) in naming {
-            self.link(draft, buffer, event).map_err(|reason| draft.error(event.line, reason))?;
+            self.link_event(draft, buffer, event).map_err(|reason| draft.error_at(event.line, reason))?;
         }
         Ok(())
     }
 
-    fn link(&self, draft: &mut Draft<'_>, buffer: usize, event: &Event) -> Result<(), String> {
+    fn link_event(&self, draft: &mut Draft<'_>, buffer: usize, event: &Event) -> Result<(), String> {
         let Some(demands) = &event.demands else { return Ok(()) };
-        let may_overwrite = self.resolve(draft, buffer, &demands.may_overwrite)?;
-        let apart = self.resolve(draft, buffer, &demands.apart)?;
+        let may_overwrite = self.resolve_ids(draft, buffer, &demands.may_overwrite)?;
+        let apart = self.resolve_ids(draft, buffer, &demands.apart)?;
         draft.may_overwrite(buffer, &may_overwrite);
         draft.keep_apart(buffer, &apart);
         Ok(())
@@ -198,8 +199,8 @@ impl<'t> Pairing<'t> {
 
     /// Replaces the ids in a buffer's row by buffer names. If several buffers have an id, it means the one that is live
     /// when the buffer is allocated.
-    fn resolve(&self, draft: &Draft<'_>, buffer: usize, ids: &str) -> Result<String, String> {
-        let (start, _) = draft.life(buffer);
+    fn resolve_ids(&self, draft: &Draft<'_>, buffer: usize, ids: &str) -> Result<String, String> {
+        let (start, _) = draft.raw_range(buffer);
         let mut names = Vec::new();
         for id in ids.split_ascii_whitespace() {
             let plain = unescape(id);
@@ -210,13 +211,13 @@ impl<'t> Pairing<'t> {
                 Some([only]) => escape(draft.name(*only)),
                 Some(several) => {
                     let is_live = |other: &&usize| {
-                        let (lower, upper) = draft.life(**other);
+                        let (lower, upper) = draft.raw_range(**other);
                         **other != buffer && lower <= start && start < upper
                     };
                     let live = several.iter().find(is_live).ok_or_else(|| {
                         format!(
                             "`{}` is not live at step {start}, and several buffers have the id",
-                            excerpt(id)
+                            quote_excerpt(id)
                         )
                     })?;
                     escape(draft.name(*live))
@@ -226,8 +227,8 @@ impl<'t> Pairing<'t> {
         Ok(names.join(" "))
     }
 
-    fn free(&mut self, draft: &mut Draft<'_>, event: &Event, group: &[Event]) -> Result<(), String> {
-        let id = excerpt(&event.id);
+    fn end_buffer(&mut self, draft: &mut Draft<'_>, event: &Event, group: &[Event]) -> Result<(), String> {
+        let id = quote_excerpt(&event.id);
         let Some((buffer, line)) = self.live.remove(&*event.id) else {
             let same_step = group.iter().find(|other| other.alloc && other.id == event.id);
             return Err(match same_step {
@@ -247,14 +248,14 @@ impl<'t> Pairing<'t> {
     }
 
     /// Adds a buffer and returns its number.
-    fn alloc(&mut self, draft: &mut Draft<'_>, event: &'t Event) -> Result<usize, String> {
+    fn begin_buffer(&mut self, draft: &mut Draft<'_>, event: &'t Event) -> Result<usize, String> {
         if let Some((_, line)) = self.live.insert(&event.id, (draft.len(), event.line)) {
-            let id = excerpt(&event.id);
+            let id = quote_excerpt(&event.id);
             return Err(format!("`{id}` is allocated again, but it is live since line {line}"));
         }
         let demands = event.demands.as_deref();
         let label = Label {
-            name: self.name(&event.id),
+            name: self.unique_name(&event.id),
             category: event.category.clone(),
             op: event.op.clone(),
             row: Some(event.line),
@@ -262,7 +263,7 @@ impl<'t> Pairing<'t> {
             ..Label::default()
         };
         self.sizes.push(event.size);
-        let arena = draft.arena(demands.map_or("", |demands| demands.arena.as_str()))?;
+        let arena = draft.find_arena(demands.map_or("", |demands| demands.arena.as_str()))?;
         let raw = RawBuffer {
             label,
             lower: event.step,
@@ -272,11 +273,11 @@ impl<'t> Pairing<'t> {
             pin: demands.and_then(|demands| demands.pin),
             pauses: demands.map(|demands| demands.gaps.clone()).unwrap_or_default(),
         };
-        Ok(draft.buffer(raw, arena))
+        Ok(draft.append_buffer(raw, arena))
     }
 
     /// A name that no other buffer has.
-    fn name(&mut self, id: &'t str) -> String {
+    fn unique_name(&mut self, id: &'t str) -> String {
         let times = self.times.entry(id).or_default();
         loop {
             *times += 1;

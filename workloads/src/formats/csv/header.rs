@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use strsim::osa_distance;
 
 use super::cells::split;
-use crate::formats::error::excerpt;
+use crate::formats::error::quote_excerpt;
 use crate::nearest::did_you_mean;
 
 /// A valid trace has fewer columns; a longer line is not a header.
@@ -82,7 +82,7 @@ impl Column {
         Self::Event,
     ];
 
-    fn of(name: &str) -> Option<Self> {
+    fn from_name(name: &str) -> Option<Self> {
         Self::NAMES.iter().find(|(known, _)| *known == name).map(|&(_, column)| column)
     }
 
@@ -105,66 +105,71 @@ impl Header {
         let mut fields = Vec::new();
         split(line, MOST_COLUMNS, &mut fields)?;
         if fields.len() > MOST_COLUMNS {
-            return Err(format!("the header has more than {MOST_COLUMNS} columns: `{}`", excerpt(line)));
+            return Err(format!(
+                "the header has more than {MOST_COLUMNS} columns: `{}`",
+                quote_excerpt(line)
+            ));
         }
         let names: Vec<String> = fields.iter().map(|field| field.to_ascii_lowercase()).collect();
         let mut header = Self { at: [None; Column::COUNT], names, unknown: Vec::new() };
         for index in 0..header.names.len() {
-            header.enter(index)?;
+            header.enter_column(index)?;
         }
-        if let (Some(upper), Some(end)) = (header.at(Column::Upper), header.at(Column::End)) {
-            return Err(header.twice(upper, end));
+        if let (Some(upper), Some(end)) =
+            (header.column_index(Column::Upper), header.column_index(Column::End))
+        {
+            return Err(header.duplicate_reason(upper, end));
         }
         Ok(header)
     }
 
-    fn enter(&mut self, index: usize) -> Result<(), String> {
-        match Column::of(&self.names[index]) {
+    fn enter_column(&mut self, index: usize) -> Result<(), String> {
+        match Column::from_name(&self.names[index]) {
             None => self.unknown.push(self.names[index].clone()),
             Some(column) => match self.at[column as usize] {
-                Some(first) => return Err(self.twice(first, index)),
+                Some(first) => return Err(self.duplicate_reason(first, index)),
                 None => self.at[column as usize] = Some(index),
             },
         }
         Ok(())
     }
 
-    fn twice(&self, first: usize, second: usize) -> String {
+    fn duplicate_reason(&self, first: usize, second: usize) -> String {
         format!("the columns `{}` and `{}` say the same thing", self.names[first], self.names[second])
     }
 
     /// Rejects an unknown column whose name resembles a column that the header lacks.
     pub(crate) fn no_typo(&self) -> Result<(), String> {
         for name in &self.unknown {
-            let lacks = Column::MISSPELT.iter().filter(|&&column| !self.has(column));
+            let lacks = Column::MISSPELT.iter().filter(|&&column| !self.has_column(column));
             if let Some(meant) = lacks.map(|column| column.name()).find(|known| is_slip(name, known)) {
-                return Err(format!("unknown column `{}`{}", excerpt(name), did_you_mean(&[meant])));
+                return Err(format!("unknown column `{}`{}", quote_excerpt(name), did_you_mean(&[meant])));
             }
         }
         Ok(())
     }
 
-    pub(crate) fn at(&self, column: Column) -> Option<usize> {
+    pub(crate) fn column_index(&self, column: Column) -> Option<usize> {
         self.at[column as usize]
     }
 
-    pub(crate) fn has(&self, column: Column) -> bool {
-        self.at(column).is_some()
+    pub(crate) fn has_column(&self, column: Column) -> bool {
+        self.column_index(column).is_some()
     }
 
     /// How many of its columns are known.
-    pub(crate) fn known(&self) -> usize {
+    pub(crate) fn known_columns(&self) -> usize {
         self.at.iter().flatten().count()
     }
 
     /// Whether the rows are events rather than buffers.
     pub(crate) fn is_events(&self) -> bool {
-        self.has(Column::Event)
+        self.has_column(Column::Event)
     }
 
     /// Rejects a header that lacks one of `columns`.
-    pub(crate) fn require(&self, columns: &[Column]) -> Result<(), String> {
-        let missing = columns.iter().filter(|&&column| !self.has(column));
+    pub(crate) fn require_columns(&self, columns: &[Column]) -> Result<(), String> {
+        let missing = columns.iter().filter(|&&column| !self.has_column(column));
         let missing: Vec<String> = missing.map(|column| format!("`{}`", column.name())).collect();
         if missing.is_empty() {
             return Ok(());
@@ -176,7 +181,7 @@ impl Header {
                 shown.push_str(", ...");
                 break;
             }
-            shown = format!("{shown}{separator}`{}`", excerpt(name));
+            shown = format!("{shown}{separator}`{}`", quote_excerpt(name));
         }
         let columns = if missing.len() == 1 { "column" } else { "columns" };
         let is_other = self.names.len() == 1 && self.names[0].contains([';', '\t']);
@@ -185,15 +190,15 @@ impl Header {
     }
 
     /// Rejects a header that has one of `columns`.
-    pub(crate) fn forbid(&self, columns: &[Column], why: &str) -> Result<(), String> {
-        match columns.iter().find_map(|&column| self.at(column)) {
+    pub(crate) fn forbid_columns(&self, columns: &[Column], why: &str) -> Result<(), String> {
+        match columns.iter().find_map(|&column| self.column_index(column)) {
             Some(index) => Err(format!("the column `{}` {why}", self.names[index])),
             None => Ok(()),
         }
     }
 
     /// Splits a row; rejects one whose number of fields differs from the header's.
-    pub(crate) fn row<'a>(&self, line: &'a str) -> Result<Vec<Cow<'a, str>>, String> {
+    pub(crate) fn split_row<'a>(&self, line: &'a str) -> Result<Vec<Cow<'a, str>>, String> {
         let columns = self.names.len();
         let mut fields = Vec::with_capacity(columns);
         split(line, columns, &mut fields)?;
@@ -205,8 +210,8 @@ impl Header {
     }
 
     /// The field of a column; empty if the column does not exist.
-    pub(crate) fn get<'f>(&self, fields: &'f [Cow<'_, str>], column: Column) -> &'f str {
-        self.at(column).map_or("", |index| &fields[index])
+    pub(crate) fn field_of<'f>(&self, fields: &'f [Cow<'_, str>], column: Column) -> &'f str {
+        self.column_index(column).map_or("", |index| &fields[index])
     }
 }
 

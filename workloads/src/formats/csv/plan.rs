@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::header::{Column, Header};
 use super::rows::{each_row, find_header};
-use crate::formats::error::excerpt;
+use crate::formats::error::quote_excerpt;
 use crate::formats::input::lines::Lines;
 use crate::formats::input::numbers::maybe;
 use crate::formats::trace::draft::Draft;
@@ -30,12 +30,14 @@ impl PlanFile {
     /// # Errors
     ///
     /// The first error in the file itself, with its line: no column `offset`, or a row without an offset.
-    pub fn read(file: &str, input: impl Read, limits: InputLimits) -> Result<Self, FormatError> {
+    pub fn read_rows(file: &str, input: impl Read, limits: InputLimits) -> Result<Self, FormatError> {
         let options = ReadOptions::default();
         let mut draft = Draft::new(file, &options);
         let mut lines = Lines::new(file, input, limits)?;
         let (header_line, header) = find_header(&mut draft, &mut lines)?;
-        header.require(&[Column::Id, Column::Offset]).map_err(|reason| draft.error(header_line, reason))?;
+        header
+            .require_columns(&[Column::Id, Column::Offset])
+            .map_err(|reason| draft.error_at(header_line, reason))?;
         let mut rows = Vec::new();
         each_row(&mut draft, &header, &mut lines, |_, line, fields| {
             rows.push(read_row(&header, fields, line)?);
@@ -47,13 +49,13 @@ impl PlanFile {
     /// The plan for the buffers of `trace`; not verified yet.
     ///
     /// If the number of rows differs from the number of buffers, the plan has the offsets in file order. The verifier
-    /// then rejects it with both numbers, and [`unmatched`](Self::unmatched) lists the ids.
+    /// then rejects it with both numbers, and [`unmatched_ids`](Self::unmatched_ids) lists the ids.
     ///
     /// # Errors
     ///
     /// The first row that does not match the trace, with its line: an unknown or repeated id, or a different size or
     /// live range.
-    pub fn plan(&self, trace: &Trace) -> Result<Plan, FormatError> {
+    pub fn plan_for(&self, trace: &Trace) -> Result<Plan, FormatError> {
         if self.rows.len() == trace.instance.len() {
             match_rows(&self.file, &self.rows, trace)
         } else {
@@ -61,9 +63,9 @@ impl PlanFile {
         }
     }
 
-    /// The ids that only the file or only the trace contains: why [`plan`](Self::plan) has the wrong number of offsets.
+    /// The ids that only the file or only the trace contains: why [`plan_for`](Self::plan_for) has the wrong number of offsets.
     #[must_use]
-    pub fn unmatched(&self, trace: &Trace) -> Unmatched {
+    pub fn unmatched_ids(&self, trace: &Trace) -> Unmatched {
         let names = || trace.labels.buffers.iter().map(|label| label.name.as_str());
         let mut missing: FxHashSet<&str> = names().collect();
         let extra = self.rows.iter().filter(|row| !missing.remove(&*row.id)).map(|row| row.id.to_string());
@@ -108,7 +110,7 @@ impl fmt::Display for Unmatched {
 
 fn some_of(ids: &[String]) -> String {
     const SHOWN: usize = 5;
-    let quoted: Vec<String> = ids.iter().take(SHOWN).map(|id| format!("`{}`", excerpt(id))).collect();
+    let quoted: Vec<String> = ids.iter().take(SHOWN).map(|id| format!("`{}`", quote_excerpt(id))).collect();
     let more = ids.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     format!("{}{more}", quoted.join(", "))
@@ -126,10 +128,10 @@ struct Row {
 }
 
 fn read_row(header: &Header, fields: &[Cow<'_, str>], line: u64) -> Result<Row, String> {
-    let cell = |column| header.get(fields, column);
+    let cell = |column| header.field_of(fields, column);
     let id = cell(Column::Id);
     let offset = maybe("offset", cell(Column::Offset))?
-        .ok_or_else(|| format!("buffer `{}` has no offset", excerpt(id)))?;
+        .ok_or_else(|| format!("buffer `{}` has no offset", quote_excerpt(id)))?;
     let lower = maybe("lower", cell(Column::Lower))?;
     let upper = match maybe("end", cell(Column::End))? {
         Some(end) => Some(end.checked_add(1).ok_or("a step of 2^64 - 1 leaves no room for the one after")?),
@@ -144,7 +146,8 @@ fn match_rows(file: &str, rows: &[Row], trace: &Trace) -> Result<Plan, FormatErr
     let names = trace.labels.buffers.iter().map(|label| label.name.as_str());
     let numbers: FxHashMap<&str, usize> = names.zip(0..).collect();
     let number = |line: u64, id: &str| {
-        let unknown = || FormatError::new(file, line, format!("`{}` is no buffer of the trace", excerpt(id)));
+        let unknown =
+            || FormatError::new(file, line, format!("`{}` is no buffer of the trace", quote_excerpt(id)));
         numbers.get(id).copied().ok_or_else(unknown)
     };
     let mut offsets = vec![None; rows.len()];
@@ -153,7 +156,7 @@ fn match_rows(file: &str, rows: &[Row], trace: &Trace) -> Result<Plan, FormatErr
         let buffer = number(row.line, &row.id)?;
         let wrong = |reason: String| Err(FormatError::new(file, row.line, reason));
         if offsets[buffer].replace(row.offset).is_some() {
-            return wrong(format!("buffer `{}` has an offset already", excerpt(&row.id)));
+            return wrong(format!("buffer `{}` has an offset already", quote_excerpt(&row.id)));
         }
         let other = row.size.and_then(|size| other_size(trace, buffer, size));
         if let Some(reason) = other.or_else(|| other_life(trace, buffer, row)) {

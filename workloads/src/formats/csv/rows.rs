@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::cells::comment;
 use super::header::Header;
 use crate::formats::FormatError;
-use crate::formats::error::excerpt;
+use crate::formats::error::quote_excerpt;
 use crate::formats::input::lines::Lines;
 use crate::formats::trace::draft::Draft;
 
@@ -16,16 +16,16 @@ pub(crate) fn find_header(
 ) -> Result<(u64, Header), FormatError> {
     while let Some((number, line)) = lines.next_line()? {
         let read = match comment(line) {
-            Some(said) => draft.comment(number, said).map(|()| None),
+            Some(said) => draft.read_comment(number, said).map(|()| None),
             None => Header::parse(line).map(Some),
         };
         match read {
             Ok(None) => {}
             Ok(Some(header)) => return Ok((number, header)),
-            Err(reason) => return Err(draft.error(number, reason)),
+            Err(reason) => return Err(draft.error_at(number, reason)),
         }
     }
-    Err(draft.error(1, "the file is empty: there is no header line"))
+    Err(draft.error_at(1, "the file is empty: there is no header line"))
 }
 
 /// Hands every row below the header to `take`, with its line and its fields.
@@ -38,13 +38,13 @@ pub(crate) fn each_row(
     let mut repeats = Repeats::default();
     while let Some((number, line)) = lines.next_line()? {
         let read = match comment(line) {
-            Some(said) => metadata(header, line, said).and_then(|()| draft.comment(number, said)),
+            Some(said) => metadata(header, line, said).and_then(|()| draft.read_comment(number, said)),
             None => repeats
-                .look(number, line)
-                .and_then(|()| header.row(line))
+                .check_line(number, line)
+                .and_then(|()| header.split_row(line))
                 .and_then(|fields| take(draft, number, &fields)),
         };
-        read.map_err(|reason| draft.error(number, reason))?;
+        read.map_err(|reason| draft.error_at(number, reason))?;
     }
     Ok(())
 }
@@ -64,7 +64,7 @@ impl Repeats {
     /// Shorter files cost little memory, and their errors are clearer once all is read.
     const FIRST: u64 = 1 << 16;
 
-    fn look(&mut self, number: u64, line: &str) -> Result<(), String> {
+    fn check_line(&mut self, number: u64, line: &str) -> Result<(), String> {
         self.rows += 1;
         match &self.kept {
             Some((first, kept)) if kept == line => {
@@ -89,13 +89,13 @@ fn metadata(header: &Header, line: &str, comment: &str) -> Result<(), String> {
     }
     let is_key = |key: &str| !key.trim_ascii().is_empty() && !key.contains(',');
     let has_key = comment.split_once(':').is_some_and(|(key, _)| is_key(key));
-    let is_row = header.row(line).is_ok();
+    let is_row = header.split_row(line).is_ok();
     if has_key && !is_row {
         return Ok(());
     }
     let (first, rest) = line.trim_ascii().split_once(',').unwrap_or_default();
-    let quoted = format!("`\"{}\",{}`", excerpt(first), excerpt(rest));
-    let shown = excerpt(line.trim_ascii());
+    let quoted = format!("`\"{}\",{}`", quote_excerpt(first), quote_excerpt(rest));
+    let shown = quote_excerpt(line.trim_ascii());
     Err(match has_key {
         true => format!(
             "`{shown}` may be a row or metadata: put an id that begins with `#` in quotes ({quoted}), and metadata \

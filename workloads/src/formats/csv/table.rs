@@ -14,7 +14,7 @@ use super::cells::{alignment, some};
 use super::events;
 use super::header::{Column, Header};
 use super::rows::{each_row, find_header};
-use crate::formats::error::excerpt;
+use crate::formats::error::quote_excerpt;
 use crate::formats::input::lines::Lines;
 use crate::formats::input::numbers::{maybe, positive, whole};
 use crate::formats::input::unpacked::{BYTE_ORDER_MARK, Unpacked};
@@ -25,24 +25,24 @@ use crate::formats::{Dialect, FormatError, ReadOptions, Trace};
 /// Reads a trace in one of its two shapes.
 pub(crate) fn read(file: &str, input: Unpacked<'_>, options: &ReadOptions) -> Result<Trace, FormatError> {
     let mut draft = Draft::new(file, options);
-    let mut lines = Lines::of(file, input, options.limits);
+    let mut lines = Lines::from_input(file, input, options.limits);
     let (number, header) = find_header(&mut draft, &mut lines)?;
     draft.header_at(number);
     if draft.is_plan && !options.pins {
         let reason = "this is a plan, not a trace (a trace comes before its plan); with `--pins` its offsets are fixed";
-        return Err(draft.error(number, reason));
+        return Err(draft.error_at(number, reason));
     }
-    header.no_typo().map_err(|reason| draft.error(number, reason))?;
+    header.no_typo().map_err(|reason| draft.error_at(number, reason))?;
     for column in &header.unknown {
-        let column = excerpt(column);
+        let column = quote_excerpt(column);
         draft.notices.push(format!("column `{column}` is not known and was left out"));
     }
     if header.is_events() {
-        events::read(&mut draft, &header, number, &mut lines)?;
+        events::read_events(&mut draft, &header, number, &mut lines)?;
     } else {
         read_rows(&mut draft, &header, number, &mut lines)?;
     }
-    draft.finish()
+    draft.build_trace()
 }
 
 /// Whether a file that begins with these bytes has a header with at least two columns that are known, below comments.
@@ -51,7 +51,7 @@ pub(crate) fn is_table(start: &[u8]) -> bool {
     let mut lines = start.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     let first = lines.find(|line| !line.is_empty() && !line.starts_with(b"#"));
     let header = first.and_then(|line| Header::parse(std::str::from_utf8(line).ok()?).ok());
-    header.is_some_and(|header| header.known() >= 2)
+    header.is_some_and(|header| header.known_columns() >= 2)
 }
 
 fn read_rows(
@@ -60,9 +60,9 @@ fn read_rows(
     header_line: u64,
     lines: &mut Lines<'_>,
 ) -> Result<(), FormatError> {
-    let upper = if header.has(Column::End) { Column::End } else { Column::Upper };
+    let upper = if header.has_column(Column::End) { Column::End } else { Column::Upper };
     let required = [Column::Id, Column::Lower, upper, Column::Size];
-    header.require(&required).map_err(|reason| draft.error(header_line, reason))?;
+    header.require_columns(&required).map_err(|reason| draft.error_at(header_line, reason))?;
     let dialect = if upper == Column::End { Dialect::Inclusive } else { draft.options().dialect };
     each_row(draft, header, lines, |draft, number, fields| {
         read_row(draft, &Row { header, fields, dialect, number })
@@ -78,14 +78,14 @@ struct Row<'r> {
 }
 
 impl Row<'_> {
-    fn get(&self, column: Column) -> &str {
-        self.header.get(self.fields, column)
+    fn field_of(&self, column: Column) -> &str {
+        self.header.field_of(self.fields, column)
     }
 
-    fn life(&self) -> Result<(u64, u64), String> {
-        let lower = whole("lower", self.get(Column::Lower))?;
-        let upper = if self.header.has(Column::End) { Column::End } else { Column::Upper };
-        let upper = whole(upper.name(), self.get(upper))?;
+    fn live_steps(&self) -> Result<(u64, u64), String> {
+        let lower = whole("lower", self.field_of(Column::Lower))?;
+        let upper = if self.header.has_column(Column::End) { Column::End } else { Column::Upper };
+        let upper = whole(upper.name(), self.field_of(upper))?;
         let (start, end) = self
             .dialect
             .half_open(lower, upper)
@@ -103,11 +103,11 @@ impl Row<'_> {
         }
     }
 
-    fn label(&self) -> Label {
+    fn row_label(&self) -> Label {
         Label {
-            name: self.get(Column::Id).to_owned(),
-            category: some(self.get(Column::Category)),
-            op: some(self.get(Column::Op)),
+            name: self.field_of(Column::Id).to_owned(),
+            category: some(self.field_of(Column::Category)),
+            op: some(self.field_of(Column::Op)),
             row: Some(self.number),
             ..Label::default()
         }
@@ -115,20 +115,20 @@ impl Row<'_> {
 }
 
 fn read_row(draft: &mut Draft<'_>, row: &Row<'_>) -> Result<(), String> {
-    let mut label = row.label();
+    let mut label = row.row_label();
     if label.name.is_empty() {
         return Err("the id is empty".to_owned());
     }
-    let (lower, upper) = row.life()?;
-    let size = positive("size", row.get(Column::Size))?;
-    label.hint = maybe("hint", row.get(Column::Hint))?;
-    let align = alignment(row.get(Column::Alignment))?;
-    let pin = maybe("offset", row.get(Column::Offset))?;
-    let pauses = gaps(row.get(Column::Gaps), row.dialect)?;
+    let (lower, upper) = row.live_steps()?;
+    let size = positive("size", row.field_of(Column::Size))?;
+    label.hint = maybe("hint", row.field_of(Column::Hint))?;
+    let align = alignment(row.field_of(Column::Alignment))?;
+    let pin = maybe("offset", row.field_of(Column::Offset))?;
+    let pauses = gaps(row.field_of(Column::Gaps), row.dialect)?;
     check_gaps(&pauses, (lower, upper), size)?;
-    let arena = draft.arena(row.get(Column::Arena))?;
-    let buffer = draft.buffer(RawBuffer { label, lower, upper, size, align, pin, pauses }, arena);
-    draft.may_overwrite(buffer, row.get(Column::MayOverwrite));
-    draft.keep_apart(buffer, row.get(Column::Apart));
+    let arena = draft.find_arena(row.field_of(Column::Arena))?;
+    let buffer = draft.append_buffer(RawBuffer { label, lower, upper, size, align, pin, pauses }, arena);
+    draft.may_overwrite(buffer, row.field_of(Column::MayOverwrite));
+    draft.keep_apart(buffer, row.field_of(Column::Apart));
     Ok(())
 }

@@ -50,7 +50,7 @@ pub fn write_minimalloc(trace: &Trace) -> Result<Vec<u8>, ExportError> {
         (instance.buffers().iter().any(too_large), "a number past 2^63 - 1"),
     ];
     check_features("MiniMalloc CSV", instance, &others)?;
-    Ok(minimalloc(trace, pins != 0))
+    Ok(write_minimalloc_rows(trace, pins != 0))
 }
 
 /// Writes idealloc's CSV, with both ends of a live range open: `id,lower,upper,size`. Rows are numbered, and steps are
@@ -91,13 +91,13 @@ fn check_features(
     let has_arenas = arenas.len() > 1 || arenas.iter().any(|arena| arena.capacity.is_some());
     let common = [
         (has_arenas, "which arena a buffer lies in, or what an arena holds"),
-        (!instance.apart().is_empty(), "that two buffers must be kept apart"),
+        (!instance.keep_apart_pairs().is_empty(), "that two buffers must be kept apart"),
     ];
     let lack = common.iter().chain(others).find(|(has, _)| *has);
     lack.map_or(Ok(()), |&(_, what)| Err(ExportError::new(format, what)))
 }
 
-fn minimalloc(trace: &Trace, has_pins: bool) -> Vec<u8> {
+fn write_minimalloc_rows(trace: &Trace, has_pins: bool) -> Vec<u8> {
     let (buffers, labels) = (trace.instance.buffers(), &trace.labels.buffers);
     let has_plain_ids = labels.iter().all(|label| is_plain(&label.name));
     let mut columns = Columns::default();
@@ -111,7 +111,7 @@ fn minimalloc(trace: &Trace, has_pins: bool) -> Vec<u8> {
     let is_aligned = buffers.iter().any(|buffer| buffer.align != Alignment::ONE);
     columns.numbers(is_aligned, "alignment", |row| Some(buffers[row].align.get()));
     let has_gaps = buffers.iter().any(|buffer| !buffer.pauses.is_empty());
-    columns.cells(has_gaps, "gaps", |out, row| pauses(out, &buffers[row], u64::from));
+    columns.cells(has_gaps, "gaps", |out, row| write_pauses(out, &buffers[row], u64::from));
     let has_hints = labels.iter().any(|label| label.hint.is_some());
     columns.cells(has_hints, "hint", |out, row| match labels[row].hint {
         Some(hint) => put(out, hint),
@@ -127,7 +127,7 @@ fn write(trace: &Trace, plan: Option<&Plan>) -> Vec<u8> {
     let (instance, labels) = (&trace.instance, &trace.labels.buffers);
     let (buffers, arenas) = (instance.buffers(), instance.arenas());
     // The default alignment, if the file can contain requested sizes instead of rounded ones.
-    let rounds_to = rounding(trace);
+    let rounds_to = size_rounding(trace);
     // Ranked steps are written as the file's own, if all of them are known.
     let steps = original_steps(trace);
     let step = |step: u32| steps.as_ref().map_or(u64::from(step), |steps| steps[&step]);
@@ -135,14 +135,15 @@ fn write(trace: &Trace, plan: Option<&Plan>) -> Vec<u8> {
     let mut out = String::with_capacity(48 * buffers.len() + 256);
     if plan.is_some() {
         let (key, value) = PLAN_MARK;
-        line(&mut out, format_args!("# {key}: {value}"));
+        write_line(&mut out, format_args!("# {key}: {value}"));
     }
     metadata(&mut out, trace, rounds_to.is_some(), steps.is_some());
     let mut may_overwrite: Vec<_> =
         instance.in_place().iter().map(|pair| (pair.output, pair.input)).collect();
     may_overwrite.sort_unstable();
     // A stable sort keeps the order of the pairs of one buffer.
-    let mut apart: Vec<_> = instance.apart().iter().map(|pair| (pair.first, pair.second)).collect();
+    let mut apart: Vec<_> =
+        instance.keep_apart_pairs().iter().map(|pair| (pair.first, pair.second)).collect();
     apart.sort_by_key(|&(first, _)| first);
     let taken: FxHashMap<BufferId, BufferId> =
         plan.iter().flat_map(|plan| &plan.in_place).map(|pair| (pair.output, pair.input)).collect();
@@ -165,7 +166,7 @@ fn write(trace: &Trace, plan: Option<&Plan>) -> Vec<u8> {
     }
     columns.numbers(labels.iter().any(|label| label.hint.is_some()), "hint", |row| labels[row].hint);
     let has_gaps = buffers.iter().any(|buffer| !buffer.pauses.is_empty());
-    columns.cells(has_gaps, "gaps", |out, row| pauses(out, &buffers[row], step));
+    columns.cells(has_gaps, "gaps", |out, row| write_pauses(out, &buffers[row], step));
     let has_arenas = *arenas != [Arena::default()];
     columns.texts(has_arenas, "arena", |row| Some(&arenas[buffers[row].arena.index()].name));
     for (column, pairs) in [("may_overwrite", &may_overwrite), ("apart", &apart)] {
@@ -196,15 +197,15 @@ fn metadata(out: &mut String, trace: &Trace, has_requested: bool, has_steps: boo
         };
         if is_kept {
             let flat = |text: &str| text.replace('\n', " ");
-            line(out, format_args!("# {}: {}", flat(key), flat(value)));
+            write_line(out, format_args!("# {}: {}", flat(key), flat(value)));
         }
     }
     let arenas = trace.instance.arenas();
     for arena in arenas.iter().filter(|_| *arenas != [Arena::default()]) {
         let name = arena.name.replace('\n', " ");
         match arena.capacity {
-            Some(capacity) => line(out, format_args!("# arena {name}: {capacity}")),
-            None => line(out, format_args!("# arena {name}: unlimited")),
+            Some(capacity) => write_line(out, format_args!("# arena {name}: {capacity}")),
+            None => write_line(out, format_args!("# arena {name}: unlimited")),
         }
     }
 }
@@ -216,8 +217,8 @@ fn partners(pairs: &[(BufferId, BufferId)], of: BufferId) -> impl Iterator<Item 
 }
 
 /// The alignment in the metadata, if rounding the requested sizes to it gives the sizes.
-fn rounding(trace: &Trace) -> Option<Alignment> {
-    let align = Alignment::new(trace.labels.meta(ALIGNMENT_KEY)?.parse().ok()?)?;
+fn size_rounding(trace: &Trace) -> Option<Alignment> {
+    let align = Alignment::new(trace.labels.meta_value(ALIGNMENT_KEY)?.parse().ok()?)?;
     let mut all = trace.instance.buffers().iter().zip(&trace.labels.buffers);
     let rounds = |(buffer, label): (&Buffer, &Label)| {
         align.round_up(label.requested.unwrap_or(buffer.size).get()) == Some(buffer.size.get())
@@ -243,11 +244,11 @@ fn original_steps(trace: &Trace) -> Option<FxHashMap<u32, u64>> {
     pauses.into_iter().all(known).then_some(steps).filter(|steps| !steps.is_empty())
 }
 
-fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+fn write_line(out: &mut String, text: std::fmt::Arguments<'_>) {
     writeln!(out, "{text}").expect("a string takes everything");
 }
 
-fn pauses(out: &mut String, buffer: &Buffer, step: impl Fn(u32) -> u64) {
+fn write_pauses(out: &mut String, buffer: &Buffer, step: impl Fn(u32) -> u64) {
     for (index, pause) in buffer.pauses.iter().enumerate() {
         let between = if index == 0 { "" } else { " " };
         let (start, end) = (step(pause.steps.start().get()), step(pause.steps.end().get()));

@@ -28,28 +28,36 @@ pub fn write_c_header(trace: &Trace, plan: &Plan, prefix: &str) -> Result<Vec<u8
     let buffers = trace.instance.buffers();
     let alignment = buffers.iter().map(|buffer| buffer.align.get()).max().unwrap_or(1);
     let (kind, ending) = if u32::try_from(height).is_ok() { ("uint32_t", "u") } else { ("uint64_t", "ull") };
-    let prefix = beginning(prefix).to_ascii_uppercase();
+    let prefix = identifier_start(prefix).to_ascii_uppercase();
     let mut names = UniqueNames::new("_");
     let mut out = String::with_capacity(96 * buffers.len() + 1024);
-    let workload =
-        trace.labels.meta("workload").map_or(String::new(), |name| format!(" of {}", comment(name)));
-    line(&mut out, format_args!("/* Offsets{workload}, made by `planlab export c-header`. */"));
-    line(&mut out, format_args!("#ifndef {prefix}_PLAN_H\n#define {prefix}_PLAN_H\n\n#include <stdint.h>\n"));
-    line(&mut out, format_args!("#define {prefix}_ARENA_SIZE {height}{ending}"));
-    line(&mut out, format_args!("#define {prefix}_ARENA_ALIGNMENT {alignment}u"));
-    line(&mut out, format_args!("#define {prefix}_BUFFERS {}u\n", buffers.len()));
+    let workload = trace
+        .labels
+        .meta_value("workload")
+        .map_or(String::new(), |name| format!(" of {}", comment_text(name)));
+    write_line(&mut out, format_args!("/* Offsets{workload}, made by `planlab export c-header`. */"));
+    write_line(
+        &mut out,
+        format_args!("#ifndef {prefix}_PLAN_H\n#define {prefix}_PLAN_H\n\n#include <stdint.h>\n"),
+    );
+    write_line(&mut out, format_args!("#define {prefix}_ARENA_SIZE {height}{ending}"));
+    write_line(&mut out, format_args!("#define {prefix}_ARENA_ALIGNMENT {alignment}u"));
+    write_line(&mut out, format_args!("#define {prefix}_BUFFERS {}u\n", buffers.len()));
     if !plan.in_place.is_empty() {
         let about = "buffers that overwrite one that is still live: their kernels must be safe in place";
-        line(&mut out, format_args!("/* {about} */\n#define {prefix}_IN_PLACE {}u\n", plan.in_place.len()));
+        write_line(
+            &mut out,
+            format_args!("/* {about} */\n#define {prefix}_IN_PLACE {}u\n", plan.in_place.len()),
+        );
     }
-    let shares = shares(trace, plan);
+    let shares = shared_addresses(trace, plan);
     for (((buffer, label), offset), shares) in
         buffers.iter().zip(&trace.labels.buffers).zip(&plan.offsets).zip(&shares)
     {
-        let name = names.unique(&identifier(&label.name));
+        let name = names.make_unique(&c_identifier(&label.name));
         let (lower, upper) = <(u32, u32)>::from(buffer.live);
-        let about = comment(&label.name);
-        line(
+        let about = comment_text(&label.name);
+        write_line(
             &mut out,
             format_args!(
                 "#define {prefix}_OFFSET_{name} {offset}{ending} /* {about}: steps [{lower}, {upper}){shares} */"
@@ -59,35 +67,38 @@ pub fn write_c_header(trace: &Trace, plan: &Plan, prefix: &str) -> Result<Vec<u8
     let mut table = |name: &str, values: &mut dyn Iterator<Item = u64>| {
         // C knows no array of no elements.
         let count = buffers.len().max(1);
-        line(
+        write_line(
             &mut out,
             format_args!("\nstatic const {kind} {}_{name}[{count}] = {{", prefix.to_ascii_lowercase()),
         );
         let mut none = true;
         for value in values {
-            line(&mut out, format_args!("    {value}{ending},"));
+            write_line(&mut out, format_args!("    {value}{ending},"));
             none = false;
         }
-        line(&mut out, format_args!("{}}};", if none { "    0\n" } else { "" }));
+        write_line(&mut out, format_args!("{}}};", if none { "    0\n" } else { "" }));
     };
     table("offset", &mut plan.offsets.iter().map(|offset| offset.get()));
     table("size", &mut buffers.iter().map(|buffer| buffer.size.get()));
     if !plan.in_place.is_empty() {
         let prefix = prefix.to_ascii_lowercase();
-        line(&mut out, format_args!("\nstatic const int32_t {prefix}_overwrites[{}] = {{", buffers.len()));
+        write_line(
+            &mut out,
+            format_args!("\nstatic const int32_t {prefix}_overwrites[{}] = {{", buffers.len()),
+        );
         let mut overwrites = vec![-1; buffers.len()];
         plan.in_place.iter().for_each(|pair| overwrites[pair.output.index()] = i64::from(pair.input.get()));
-        overwrites.iter().for_each(|input| line(&mut out, format_args!("    {input},")));
-        line(&mut out, format_args!("}};"));
+        overwrites.iter().for_each(|input| write_line(&mut out, format_args!("    {input},")));
+        write_line(&mut out, format_args!("}};"));
     }
-    line(&mut out, format_args!("\n#endif"));
+    write_line(&mut out, format_args!("\n#endif"));
     Ok(out.into_bytes())
 }
 
 /// For the comment of each buffer: what it shares addresses with while both are live.
-fn shares(trace: &Trace, plan: &Plan) -> Vec<String> {
+fn shared_addresses(trace: &Trace, plan: &Plan) -> Vec<String> {
     let mut shares = vec![String::new(); trace.instance.len()];
-    let name = |id: BufferId| comment(&trace.labels.buffers[id.index()].name);
+    let name = |id: BufferId| comment_text(&trace.labels.buffers[id.index()].name);
     for pair in &plan.in_place {
         let step = trace.instance.buffer(pair.output).live.start();
         shares[pair.output.index()] += &format!("; overwrites {} in place at step {step}", name(pair.input));
@@ -97,26 +108,26 @@ fn shares(trace: &Trace, plan: &Plan) -> Vec<String> {
     shares
 }
 
-fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+fn write_line(out: &mut String, text: std::fmt::Arguments<'_>) {
     writeln!(out, "{text}").expect("a string takes everything");
 }
 
 /// A part of a name: letters that C knows, and single `_` between them. Two in a row are the compiler's, as is one in
 /// front; with what it is joined to, each part begins and ends with something else.
-fn identifier(text: &str) -> String {
+fn c_identifier(text: &str) -> String {
     let is_known = |letter: char| letter.is_ascii_alphanumeric();
     let parts: Vec<&str> = text.split(|letter| !is_known(letter)).filter(|part| !part.is_empty()).collect();
     if parts.is_empty() { "unnamed".to_owned() } else { parts.join("_") }
 }
 
 /// The part that a name begins with, which is no digit. Others follow it, so that no name is a keyword.
-fn beginning(text: &str) -> String {
-    let name = identifier(text);
+fn identifier_start(text: &str) -> String {
+    let name = c_identifier(text);
     if name.starts_with(|letter: char| letter.is_ascii_digit()) { format!("n{name}") } else { name }
 }
 
 /// A text that ends no comment and continues no line.
-fn comment(text: &str) -> String {
+fn comment_text(text: &str) -> String {
     printable_line(&text.replace("*/", "* /").replace("/*", "/ *").replace('\\', " ")).into_owned()
 }
 
@@ -131,11 +142,14 @@ mod tests {
     fn names_are_of_c_and_no_two_the_same() {
         let mut names = UniqueNames::new("_");
         let unique = ["a.b", "a-b", "_a__b_", "a_b_2", "ä", "", "2x", "int"]
-            .map(|name| names.unique(&identifier(name)));
+            .map(|name| names.make_unique(&c_identifier(name)));
         assert_eq!(unique, ["a_b", "a_b_2", "a_b_3", "a_b_2_2", "unnamed", "unnamed_2", "2x", "int"]);
-        assert_eq!(["_net__1", "1net", "_Net", "--"].map(beginning), ["net_1", "n1net", "Net", "unnamed"]);
-        assert_eq!(comment("a */ b /* c\\\n"), "a * / b / * c \\u{a}");
-        assert_eq!(comment("\u{202e}*/ int x;"), "\\u{202e}* / int x;");
+        assert_eq!(
+            ["_net__1", "1net", "_Net", "--"].map(identifier_start),
+            ["net_1", "n1net", "Net", "unnamed"]
+        );
+        assert_eq!(comment_text("a */ b /* c\\\n"), "a * / b / * c \\u{a}");
+        assert_eq!(comment_text("\u{202e}*/ int x;"), "\\u{202e}* / int x;");
     }
 
     /// The compiler reads the header, and a program prints what it found there.

@@ -34,23 +34,26 @@ const fn process_of(arena: usize) -> usize {
 /// If the plan does not belong to the trace.
 #[must_use]
 pub fn write_perfetto(trace: &Trace, plan: Option<&Plan>, framework: Option<&Framework>) -> Vec<u8> {
-    let clock = Clock::of(trace);
+    let clock = Clock::from_trace(trace);
     let mut events = Events::new(trace);
-    events.push(&process(ALL, "memory"));
-    reserved(trace, framework, &clock, &mut events);
+    events.push_event(&process_event(ALL, "memory"));
+    write_reserved(trace, framework, &clock, &mut events);
     let heights = plan.map(|plan| heights(trace, plan));
     let is_alone = trace.instance.arenas().len() == 1;
     for (arena, id) in (0..trace.instance.arenas().len()).zip((0..).map(ArenaId::new)) {
-        events.push(&process(process_of(arena), &format!("arena {}", trace.instance.arena_name(id))));
+        events.push_event(&process_event(
+            process_of(arena),
+            &format!("arena {}", trace.instance.arena_name(id)),
+        ));
         let pid = if is_alone { ALL } else { process_of(arena) };
-        load(trace, arena, pid, &clock, &mut events);
+        write_load(trace, arena, pid, &clock, &mut events);
         if let Some((plan, heights)) = plan.zip(heights.as_ref()) {
-            constant(trace, &clock, (pid, "height"), heights[arena].get(), &mut events);
-            ends(trace, plan, arena, &clock, &mut events);
+            write_constant(trace, &clock, (pid, "height"), heights[arena].get(), &mut events);
+            write_ends(trace, plan, arena, &clock, &mut events);
         }
     }
-    slices(trace, plan, &clock, &mut events);
-    events.finish()
+    write_slices(trace, plan, &clock, &mut events);
+    events.finish_document()
 }
 
 /// The document as it is written, event by event: all of them as values would take thirty times the bytes of their text.
@@ -62,7 +65,7 @@ impl Events {
     fn new(trace: &Trace) -> Self {
         let head = json!({
             "displayTimeUnit": "ns",
-            "otherData": { "workload": trace.labels.meta("workload").map(printable_line), "made by": "planlab export perfetto" },
+            "otherData": { "workload": trace.labels.meta_value("workload").map(printable_line), "made by": "planlab export perfetto" },
         });
         let mut bytes = serde_json::to_vec(&head).expect(Self::JSON);
         // The events are the last field of the object.
@@ -71,14 +74,14 @@ impl Events {
         Self(bytes)
     }
 
-    fn push(&mut self, event: &Value) {
+    fn push_event(&mut self, event: &Value) {
         if self.0.last() != Some(&b'[') {
             self.0.push(b',');
         }
         serde_json::to_writer(&mut self.0, event).expect(Self::JSON);
     }
 
-    fn finish(mut self) -> Vec<u8> {
+    fn finish_document(mut self) -> Vec<u8> {
         self.0.extend(b"]}\n");
         self.0
     }
@@ -93,7 +96,7 @@ struct Clock {
 }
 
 impl Clock {
-    fn of(trace: &Trace) -> Self {
+    fn from_trace(trace: &Trace) -> Self {
         let mut original = BTreeMap::new();
         for (buffer, label) in trace.instance.buffers().iter().zip(&trace.labels.buffers) {
             if let Some((lower, upper)) = label.original_steps {
@@ -105,43 +108,45 @@ impl Clock {
         Self { scale, original }
     }
 
-    fn at(&self, step: u32) -> f64 {
-        self.raw(self.original.get(&step).copied().unwrap_or(u64::from(step)))
+    fn time_at(&self, step: u32) -> f64 {
+        self.time_of_raw(self.original.get(&step).copied().unwrap_or(u64::from(step)))
     }
 
     /// Of a step as the file has it.
-    fn raw(&self, step: u64) -> f64 {
+    fn time_of_raw(&self, step: u64) -> f64 {
         step as f64 * self.scale
     }
 }
 
-fn process(pid: usize, name: &str) -> Value {
+fn process_event(pid: usize, name: &str) -> Value {
     let args = json!({ "name": printable_line(name) });
     json!({ "ph": "M", "name": "process_name", "pid": pid, "tid": THREAD, "args": args })
 }
 
-fn counter(pid: usize, name: &str, at: f64, bytes: u64) -> Value {
+fn counter_event(pid: usize, name: &str, at: f64, bytes: u64) -> Value {
     json!({ "ph": "C", "name": name, "pid": pid, "tid": THREAD, "ts": at, "args": { "bytes": bytes } })
 }
 
-fn load(trace: &Trace, arena: usize, pid: usize, clock: &Clock, events: &mut Events) {
+fn write_load(trace: &Trace, arena: usize, pid: usize, clock: &Clock, events: &mut Events) {
     let arena = ArenaId::new(u16::try_from(arena).expect("an arena's number has 16 bits"));
     let curve = trace.instance.arena_load_curve(arena);
     let points = curve.points().iter();
-    points.for_each(|(step, bytes)| events.push(&counter(pid, "load", clock.at(step.get()), bytes.get())));
+    points.for_each(|(step, bytes)| {
+        events.push_event(&counter_event(pid, "load", clock.time_at(step.get()), bytes.get()))
+    });
 }
 
 /// Writes a counter that has one value from the first step to the last.
-fn constant(trace: &Trace, clock: &Clock, (pid, name): (usize, &str), bytes: u64, events: &mut Events) {
+fn write_constant(trace: &Trace, clock: &Clock, (pid, name): (usize, &str), bytes: u64, events: &mut Events) {
     let starts = trace.instance.buffers().iter().map(|buffer| buffer.live.start().get());
     if let Some(first) = starts.min() {
-        events.push(&counter(pid, name, clock.at(first), bytes));
-        events.push(&counter(pid, name, clock.at(trace.instance.horizon().get()), bytes));
+        events.push_event(&counter_event(pid, name, clock.time_at(first), bytes));
+        events.push_event(&counter_event(pid, name, clock.time_at(trace.instance.horizon().get()), bytes));
     }
 }
 
 /// Writes what the framework held: at each step if it says so, else at most.
-fn reserved(trace: &Trace, framework: Option<&Framework>, clock: &Clock, events: &mut Events) {
+fn write_reserved(trace: &Trace, framework: Option<&Framework>, clock: &Clock, events: &mut Events) {
     let segments = framework.map_or(&[][..], |framework| &framework.segments);
     let mut changes: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for segment in segments {
@@ -154,18 +159,19 @@ fn reserved(trace: &Trace, framework: Option<&Framework>, clock: &Clock, events:
     let mut held = 0_u64;
     for (step, (came, went)) in changes {
         held = held.saturating_add(came).saturating_sub(went);
-        events.push(&counter(ALL, "reserved", clock.raw(step), held));
+        events.push_event(&counter_event(ALL, "reserved", clock.time_of_raw(step), held));
     }
     if segments.is_empty() {
         let told = framework.and_then(|framework| framework.reserved_peak).map(|bytes| bytes.get());
         let written = trace.labels.metadata.iter().find(|(key, _)| key.ends_with("reserved-peak-bytes"));
         let peak = told.or_else(|| written.and_then(|(_, value)| value.parse().ok()));
-        peak.into_iter().for_each(|peak| constant(trace, clock, (ALL, "reserved (peak)"), peak, events));
+        peak.into_iter()
+            .for_each(|peak| write_constant(trace, clock, (ALL, "reserved (peak)"), peak, events));
     }
 }
 
 /// Writes the highest end among the live buffers of an arena, wherever it changes.
-fn ends(trace: &Trace, plan: &Plan, arena: usize, clock: &Clock, events: &mut Events) {
+fn write_ends(trace: &Trace, plan: &Plan, arena: usize, clock: &Clock, events: &mut Events) {
     let mut changes: BTreeMap<u32, Vec<(bool, u64)>> = BTreeMap::new();
     for (buffer, offset) in trace.instance.buffers().iter().zip(&plan.offsets) {
         if buffer.arena.index() == arena {
@@ -187,29 +193,29 @@ fn ends(trace: &Trace, plan: &Plan, arena: usize, clock: &Clock, events: &mut Ev
         }
         let highest = live.last_key_value().map_or(0, |(&end, _)| end);
         if told.replace(highest) != Some(highest) {
-            events.push(&counter(process_of(arena), "highest end", clock.at(step), highest));
+            events.push_event(&counter_event(process_of(arena), "highest end", clock.time_at(step), highest));
         }
     }
 }
 
-fn slices(trace: &Trace, plan: Option<&Plan>, clock: &Clock, events: &mut Events) {
+fn write_slices(trace: &Trace, plan: Option<&Plan>, clock: &Clock, events: &mut Events) {
     for (row, (buffer, label)) in trace.instance.buffers().iter().zip(&trace.labels.buffers).enumerate() {
         let slice = |phase: &str, step: u32| {
             let pid = process_of(buffer.arena.index());
-            let at = clock.at(step);
+            let at = clock.time_at(step);
             let id = format!("{:#x}", row + 1);
             let name = if label.name.is_empty() { "unnamed" } else { &label.name };
             let name = printable_line(name);
             json!({ "ph": phase, "cat": "buffer", "id": id, "name": name, "pid": pid, "tid": THREAD, "ts": at })
         };
         let mut begin = slice("b", buffer.live.start().get());
-        begin["args"] = about(buffer, plan.map(|plan| plan.offsets[row].get()), label);
-        events.push(&begin);
-        events.push(&slice("e", buffer.live.end().get()));
+        begin["args"] = describe_slice(buffer, plan.map(|plan| plan.offsets[row].get()), label);
+        events.push_event(&begin);
+        events.push_event(&slice("e", buffer.live.end().get()));
     }
 }
 
-fn about(buffer: &Buffer, offset: Option<u64>, label: &planlab_dsa::Label) -> Value {
+fn describe_slice(buffer: &Buffer, offset: Option<u64>, label: &planlab_dsa::Label) -> Value {
     let mut about = json!({ "size": buffer.size.get() });
     offset.iter().for_each(|&offset| about["offset"] = offset.into());
     for (key, text) in [("category", &label.category), ("op", &label.op)] {

@@ -83,7 +83,7 @@ pub fn write_plan_json(trace: &Trace, plan: &Plan) -> Vec<u8> {
     let document = Document {
         planlab: "plan",
         version: VERSION,
-        workload: trace.labels.meta("workload"),
+        workload: trace.labels.meta_value("workload"),
         height: heights.iter().map(|height| height.get()).sum(),
         load: trace.instance.load().bytes.get(),
         arenas: arenas.collect(),

@@ -28,7 +28,7 @@ pub fn write_requests(trace: &Trace, plan: &Plan) -> Result<Vec<u8>, ExportError
     let size = |id: BufferId| trace.instance.buffer(id).size.get();
     let sizes: Vec<u64> = order.iter().map(|&id| size(id)).collect();
     let mut out = format!("# planlab: requests\n# height: {height}\n");
-    if let Some(Rounds { prefix, round }) = rounds(&sizes) {
+    if let Some(Rounds { prefix, round }) = find_rounds(&sizes) {
         writeln!(out, "# prefix: {prefix}\n# round: {round}").expect("a string takes everything");
     }
     out.push_str("size,offset\n");
@@ -51,7 +51,7 @@ struct Rounds {
 /// The shortest round of sizes that most requests are in, if it comes twice at least and they are half of all.
 ///
 /// The Z function of the requests from the end says, for each length of a round, how far back it recurs; O(n).
-fn rounds(sizes: &[u64]) -> Option<Rounds> {
+fn find_rounds(sizes: &[u64]) -> Option<Rounds> {
     let last_first: Vec<u64> = sizes.iter().rev().copied().collect();
     let recurs = z_function(&last_first);
     let whole = |&round: &usize| recurs[round] >= round;
@@ -108,7 +108,7 @@ mod tests {
             (&[], None),
         ];
         for (sizes, expected) in cases {
-            let found = rounds(sizes).map(|Rounds { prefix, round }| (prefix, round));
+            let found = find_rounds(sizes).map(|Rounds { prefix, round }| (prefix, round));
             assert_eq!(found, expected, "{sizes:?}");
         }
     }

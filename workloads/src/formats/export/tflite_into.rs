@@ -3,7 +3,7 @@
 use planlab_dsa::{BufferId, InPlace, Plan};
 use rustc_hash::FxHashMap;
 
-use super::tflite_micro::{rooted, write_offline_plan};
+use super::tflite_micro::{with_new_root, write_offline_plan};
 use crate::formats::flatbuffer::Broken;
 use crate::formats::import::{self, Imported};
 use crate::formats::{ExportError, FormatError, InputLimits, ReadOptions, Trace};
@@ -57,7 +57,7 @@ pub fn with_offline_plan(
     let plan = plan_of(&own, trace, plan).map_err(other)?;
     let words = write_offline_plan(&own, &plan)?;
     let broken = |Broken { at, reason }| FormatError::at_byte(file, at, reason);
-    Ok(rooted(model, &words).map_err(broken)?)
+    Ok(with_new_root(model, &words).map_err(broken)?)
 }
 
 fn only_part(imported: Imported) -> Result<Trace, String> {

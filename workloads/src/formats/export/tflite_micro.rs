@@ -37,7 +37,7 @@ pub fn write_offline_plan(trace: &Trace, plan: &Plan) -> Result<Vec<u8>, ExportE
     let offsets = offsets
         .collect::<Result<Vec<i32>, _>>()
         .map_err(|_| ExportError::new(FORMAT, "an offset past 2^31 - 1"))?;
-    let tensors = match trace.labels.meta(TENSORS_KEY) {
+    let tensors = match trace.labels.meta_value(TENSORS_KEY) {
         Some(count) => of_tensors(trace, &offsets, count)?,
         None => offsets,
     };
@@ -61,7 +61,7 @@ fn of_tensors(trace: &Trace, offsets: &[i32], count: &str) -> Result<Vec<i32>, E
         let tensor = number.and_then(|number| tensors.get_mut(number));
         *tensor.ok_or_else(|| no_tensor(&label.name))? = offset;
     }
-    for pair in trace.labels.meta(VIEWS_KEY).unwrap_or_default().split_ascii_whitespace() {
+    for pair in trace.labels.meta_value(VIEWS_KEY).unwrap_or_default().split_ascii_whitespace() {
         let numbers = pair.split_once('=');
         let numbers =
             numbers.and_then(|(view, of)| Some((view.parse::<usize>().ok()?, of.parse::<usize>().ok()?)));
@@ -85,33 +85,33 @@ const ALIGNMENT: usize = 64;
 
 /// A model with an offline plan among its metadata, in place of one that it has. The file is put behind a new root: what
 /// was in it stays as it was, byte by byte.
-pub(crate) fn rooted(model: &[u8], plan: &[u8]) -> Result<Vec<u8>, Broken> {
+pub(crate) fn with_new_root(model: &[u8], plan: &[u8]) -> Result<Vec<u8>, Broken> {
     if model.get(4..8) != Some(b"TFL3") {
         return Err(Broken::new(model.len().min(4), "there is no identifier TFL3"));
     }
-    let root = Table::root(model)?;
-    let buffers = root.vector(BUFFERS_FIELD, 4)?;
+    let root = Table::root_table(model)?;
+    let buffers = root.read_vector(BUFFERS_FIELD, 4)?;
     let mut old_buffers = Vec::with_capacity(buffers.len());
     for buffer in buffers.tables() {
         let buffer = buffer?;
         if buffer.u64(1)? > 1 {
             return Err(Broken::new(
-                buffer.at(),
+                buffer.byte_offset(),
                 "its data lie behind the flatbuffer, which cannot be moved",
             ));
         }
-        old_buffers.push(Target::Old(buffer.at()));
+        old_buffers.push(Target::Old(buffer.byte_offset()));
     }
     let mut old_metadata = Vec::new();
-    for metadata in root.vector(METADATA_FIELD, 4)?.tables() {
+    for metadata in root.read_vector(METADATA_FIELD, 4)?.tables() {
         let metadata = metadata?;
-        if metadata.vector(0, 1)?.bytes() != METADATA.as_bytes() {
-            old_metadata.push(Target::Old(metadata.at()));
+        if metadata.read_vector(0, 1)?.bytes() != METADATA.as_bytes() {
+            old_metadata.push(Target::Old(metadata.byte_offset()));
         }
     }
     let mut front = Front::default();
-    front.root(root, &old_buffers, &old_metadata, plan)?;
-    front.finish(model)
+    front.push_root(root, &old_buffers, &old_metadata, plan)?;
+    front.finish_front(model)
 }
 
 /// Where an offset leads.
@@ -132,25 +132,25 @@ struct Front {
 }
 
 impl Front {
-    fn word(&mut self, word: u32) {
+    fn push_word(&mut self, word: u32) {
         self.bytes.extend(word.to_le_bytes());
     }
 
-    fn link(&mut self, target: Target) {
+    fn push_link(&mut self, target: Target) {
         self.links.push((self.bytes.len(), target));
-        self.word(0);
+        self.push_word(0);
     }
 
     /// Zeros up to the place where the byte `ahead` from here lies at a multiple of `to`.
-    fn pad(&mut self, to: usize, ahead: usize) {
+    fn pad_to(&mut self, to: usize, ahead: usize) {
         while !(self.bytes.len() + ahead).is_multiple_of(to) {
             self.bytes.push(0);
         }
     }
 
     /// A table whose fields are words that follow each other; `None` for a field that is left out. Says where each is.
-    fn table(&mut self, fields: &[Option<u32>]) -> Vec<Option<usize>> {
-        self.pad(4, 0);
+    fn push_table(&mut self, fields: &[Option<u32>]) -> Vec<Option<usize>> {
+        self.pad_to(4, 0);
         let vtable = self.bytes.len();
         let present = fields.iter().flatten().count();
         let short = |number: usize| u16::try_from(number).expect("a table of few fields").to_le_bytes();
@@ -161,14 +161,14 @@ impl Front {
             self.bytes.extend(short(if field.is_some() { place } else { 0 }));
             place += if field.is_some() { 4 } else { 0 };
         }
-        self.pad(4, 0);
+        self.pad_to(4, 0);
         let table = self.bytes.len();
-        self.word(u32::try_from(table - vtable).expect("beside each other"));
+        self.push_word(u32::try_from(table - vtable).expect("beside each other"));
         let mut places = Vec::new();
         for field in fields {
             places.push(field.map(|word| {
                 let at = self.bytes.len();
-                self.word(word);
+                self.push_word(word);
                 at
             }));
         }
@@ -177,68 +177,68 @@ impl Front {
     }
 
     /// A vector of offsets, whose last one is filled in later; returns the places of the vector and of that offset.
-    fn vector(&mut self, targets: &[Target]) -> Result<(usize, usize), Broken> {
+    fn push_vector(&mut self, targets: &[Target]) -> Result<(usize, usize), Broken> {
         let at = self.bytes.len();
         let count = u32::try_from(targets.len() + 1).map_err(|_| Broken::new(0, "too many buffers"))?;
-        self.word(count);
-        targets.iter().for_each(|&target| self.link(target));
+        self.push_word(count);
+        targets.iter().for_each(|&target| self.push_link(target));
         let last = self.bytes.len();
-        self.word(0);
+        self.push_word(0);
         Ok((at, last))
     }
 
-    fn root(
+    fn push_root(
         &mut self,
         root: Table<'_>,
         buffers: &[Target],
         metadata: &[Target],
         plan: &[u8],
     ) -> Result<(), Broken> {
-        self.word(0);
+        self.push_word(0);
         self.bytes.extend(b"TFL3");
-        let count = root.fields()?.max(METADATA_FIELD + 1);
+        let count = root.field_count()?.max(METADATA_FIELD + 1);
         let mut fields = Vec::new();
         for field in 0..count {
             let is_ours = field == BUFFERS_FIELD || field == METADATA_FIELD;
-            fields.push(match root.field(field)? {
+            fields.push(match root.field_offset(field)? {
                 Some(_) if field == VERSION_FIELD => Some(root.u32(field)?),
                 Some(_) => Some(0),
                 None => is_ours.then_some(0),
             });
         }
-        let places = self.table(&fields);
+        let places = self.push_table(&fields);
         self.links.push((0, Target::New(places[usize::from(count)].unwrap_or_default())));
         let index = u32::try_from(buffers.len()).map_err(|_| Broken::new(0, "too many buffers"))?;
-        let (buffers_at, new_buffer) = self.vector(buffers)?;
-        let (metadata_at, new_metadata) = self.vector(metadata)?;
+        let (buffers_at, new_buffer) = self.push_vector(buffers)?;
+        let (metadata_at, new_metadata) = self.push_vector(metadata)?;
         for field in 1..count {
             let Some(place) = places[usize::from(field)] else { continue };
             let target = match field {
                 BUFFERS_FIELD => Target::New(buffers_at),
                 METADATA_FIELD => Target::New(metadata_at),
-                other => Target::Old(root.target(other)?.unwrap_or_default()),
+                other => Target::Old(root.target_offset(other)?.unwrap_or_default()),
             };
             self.links.push((place, target));
         }
-        let buffer = self.table(&[Some(0)]);
+        let buffer = self.push_table(&[Some(0)]);
         self.links.push((new_buffer, Target::New(buffer[1].unwrap_or_default())));
-        self.pad(16, 4);
+        self.pad_to(16, 4);
         self.links.push((buffer[0].unwrap_or_default(), Target::New(self.bytes.len())));
-        self.word(u32::try_from(plan.len()).map_err(|_| Broken::new(0, "too long a plan"))?);
+        self.push_word(u32::try_from(plan.len()).map_err(|_| Broken::new(0, "too long a plan"))?);
         self.bytes.extend(plan);
-        let entry = self.table(&[Some(0), Some(index)]);
+        let entry = self.push_table(&[Some(0), Some(index)]);
         self.links.push((new_metadata, Target::New(entry[2].unwrap_or_default())));
-        self.pad(4, 0);
+        self.pad_to(4, 0);
         self.links.push((entry[0].unwrap_or_default(), Target::New(self.bytes.len())));
-        self.word(u32::try_from(METADATA.len()).expect("short"));
+        self.push_word(u32::try_from(METADATA.len()).expect("short"));
         self.bytes.extend(METADATA.as_bytes());
         self.bytes.push(0);
         Ok(())
     }
 
     /// The front with all offsets, and the model behind it.
-    fn finish(mut self, model: &[u8]) -> Result<Vec<u8>, Broken> {
-        self.pad(ALIGNMENT, 0);
+    fn finish_front(mut self, model: &[u8]) -> Result<Vec<u8>, Broken> {
+        self.pad_to(ALIGNMENT, 0);
         let front = self.bytes.len();
         for (at, target) in self.links {
             let to = match target {
@@ -338,24 +338,24 @@ pub(crate) mod tests {
     #[test]
     fn a_plan_goes_into_a_model_and_is_read_back() {
         let plan: Vec<u8> = [1, 1, 1, 48].into_iter().flat_map(i32::to_le_bytes).collect();
-        let with = rooted(&model(), &plan).expect("a model");
+        let with = with_new_root(&model(), &plan).expect("a model");
         assert_eq!(plan_in(&with), [1, 1, 1, 48]);
         // A second plan takes the place of the first.
         let other: Vec<u8> = [1, 1, 1, -1].into_iter().flat_map(i32::to_le_bytes).collect();
-        let again = rooted(&with, &other).expect("a model");
+        let again = with_new_root(&with, &other).expect("a model");
         assert_eq!(plan_in(&again), [1, 1, 1, -1]);
         let trace = read_trace("m.tflite", &with, &ReadOptions::default()).expect("still a model");
         assert_eq!(trace.instance.buffers()[0].size.get(), 64);
-        assert_eq!(trace.labels.meta(TENSORS_KEY), Some("1"));
+        assert_eq!(trace.labels.meta_value(TENSORS_KEY), Some("1"));
     }
 
     #[test]
     fn what_is_no_model_is_refused() {
-        let error = rooted(b"id,lower,upper", &[]).expect_err("none");
+        let error = with_new_root(b"id,lower,upper", &[]).expect_err("none");
         assert_eq!((error.at, error.reason.as_str()), (4, "there is no identifier TFL3"));
         let whole = model();
         for cut in 8..whole.len() {
-            let _ = rooted(&whole[..cut], &[]);
+            let _ = with_new_root(&whole[..cut], &[]);
         }
     }
 }

@@ -12,9 +12,9 @@
 
 use std::collections::BTreeMap;
 
-use super::gather::{Found, Gather, Rule, Tally, alignment, framework};
+use super::gather::{FoundBuffer, Rule, Tally, TraceGatherer, common_alignment, framework_with};
 use super::{Dropped, Imported, Input, Part, Reader};
-use crate::formats::flatbuffer::{Broken, Spent, TABLE, Table};
+use crate::formats::flatbuffer::{Broken, ReadBudget, TABLE, Table};
 use crate::formats::{FormatError, ReadOptions};
 
 pub(crate) const READER: Reader = Reader {
@@ -23,7 +23,7 @@ pub(crate) const READER: Reader = Reader {
     endings: &[".pte"],
     has_lines: false,
     looks_like,
-    read,
+    read: read_executorch,
 };
 
 /// `ET` and the version of the schema.
@@ -31,24 +31,29 @@ fn looks_like(start: &[u8]) -> bool {
     matches!(start.get(4..8), Some([b'E', b'T', b'0'..=b'9', b'0'..=b'9']))
 }
 
-fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
-    let file = input.file().to_owned();
-    let bytes = input.bytes()?;
+fn read_executorch(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
+    let file = input.file_name().to_owned();
+    let bytes = input.read_bytes()?;
     let broken = |Broken { at, reason }| FormatError::at_byte(&file, at, reason);
     if !looks_like(&bytes) {
         return Err(broken(Broken::new(bytes.len().min(4), "there is no identifier ET12")));
     }
-    let mut spent = Spent::of(&bytes);
+    let mut spent = ReadBudget::from_bytes(&bytes);
     let mut imported = Imported::default();
-    let methods = Table::root(&bytes).and_then(|root| root.vector(1, 4)).map_err(broken)?;
+    let methods = Table::root_table(&bytes).and_then(|root| root.read_vector(1, 4)).map_err(broken)?;
     for method in methods.tables() {
-        let method = method.and_then(|method| Method::of(method, &mut spent)).map_err(broken)?;
-        imported.dropped.extend(method.dropped());
-        let memories = method.memories().map_err(broken)?;
-        let (is_only, bytes) = (memories.len() == 1, method.bytes());
+        let method = method.and_then(|method| Method::from_table(method, &mut spent)).map_err(broken)?;
+        imported.dropped.extend(method.dropped_values());
+        let memories = method.tensors_by_memory().map_err(broken)?;
+        let (is_only, bytes) = (memories.len() == 1, method.value_bytes());
         for (number, placed) in memories {
             let memory = Memory { number, is_only, placed };
-            imported.parts.push(method.part(&memory, &bytes, (&file, options), &mut imported.dropped)?);
+            imported.parts.push(method.build_part(
+                &memory,
+                &bytes,
+                (&file, options),
+                &mut imported.dropped,
+            )?);
         }
     }
     match imported.parts.is_empty() {
@@ -70,7 +75,7 @@ const LISTS: [u8; 2] = [10, 11];
 const VIEW: &str = "executorch_prim::et_view";
 
 /// A value of a method.
-enum Value {
+enum EvaluatedTensor {
     Tensor(Tensor),
     /// Numbers of values.
     List(Vec<usize>),
@@ -97,7 +102,7 @@ struct Life {
 }
 
 /// A tensor that is a buffer.
-struct Placed<'m> {
+struct PlacedTensor<'m> {
     value: usize,
     tensor: &'m Tensor,
     offset: u64,
@@ -108,7 +113,7 @@ struct Placed<'m> {
 struct Memory<'m> {
     number: u32,
     is_only: bool,
-    placed: Vec<Placed<'m>>,
+    placed: Vec<PlacedTensor<'m>>,
 }
 
 /// A method, with the life of each of its values.
@@ -116,7 +121,7 @@ struct Method {
     /// Byte of its table.
     at: usize,
     name: String,
-    values: Vec<Value>,
+    values: Vec<EvaluatedTensor>,
     /// What each instruction is called.
     ops: Vec<String>,
     /// The value whose memory each is in.
@@ -128,31 +133,31 @@ struct Method {
 }
 
 impl Method {
-    fn of(table: Table<'_>, spent: &mut Spent) -> Result<Self, Broken> {
-        spent.take(TABLE, table.at())?;
-        let values = table.vector(2, 4)?.tables().map(|value| value_of(value?, spent));
-        let values = values.collect::<Result<Vec<Value>, Broken>>()?;
+    fn from_table(table: Table<'_>, spent: &mut ReadBudget) -> Result<Self, Broken> {
+        spent.take_bytes(TABLE, table.byte_offset())?;
+        let values = table.read_vector(2, 4)?.tables().map(|value| value_of(value?, spent));
+        let values = values.collect::<Result<Vec<EvaluatedTensor>, Broken>>()?;
         let count = values.len();
         let mut method = Self {
-            at: table.at(),
-            name: table.string(0)?,
+            at: table.byte_offset(),
+            name: table.read_string(0)?,
             values,
             ops: Vec::new(),
             base: (0..count).collect(),
             lives: vec![None; count],
-            sizes: table.vector(8, 8)?.longs().collect(),
+            sizes: table.read_vector(8, 8)?.longs().collect(),
             delegate_calls: 0,
         };
-        spent.take(method.name.len() + 8 * method.sizes.len(), table.at())?;
-        let operators = names(table, 6, spent)?;
-        let delegates = names(table, 7, spent)?;
-        let inputs = method.numbers(table, 3, spent)?;
+        spent.take_bytes(method.name.len() + 8 * method.sizes.len(), table.byte_offset())?;
+        let operators = read_names(table, 6, spent)?;
+        let delegates = read_names(table, 7, spent)?;
+        let inputs = method.value_numbers(table, 3, spent)?;
         inputs.iter().for_each(|&value| method.name_at(value, 0, None, "input"));
-        for chain in table.vector(5, 4)?.tables() {
-            method.chain(chain?, &operators, &delegates, spent)?;
+        for chain in table.read_vector(5, 4)?.tables() {
+            method.run_chain(chain?, &operators, &delegates, spent)?;
         }
         let last = (method.ops.len() as u64).saturating_sub(1);
-        for value in method.numbers(table, 4, spent)? {
+        for value in method.value_numbers(table, 4, spent)? {
             method.name_at(value, last, None, "output");
             let base = method.base[value];
             method.lives[base].iter_mut().for_each(|life| life.category = "output");
@@ -164,32 +169,32 @@ impl Method {
     /// Tensors with an initial value that the plan places keep what they have from run to run.
     fn keep_states(&mut self, last: u64) {
         for (value, life) in self.values.iter().zip(&mut self.lives) {
-            if matches!(value, Value::Tensor(Tensor { has_data: true, place: Some(_), .. })) {
+            if matches!(value, EvaluatedTensor::Tensor(Tensor { has_data: true, place: Some(_), .. })) {
                 *life = Some(Life { start: 0, last, op: None, category: "state" });
             }
         }
     }
 
-    fn chain(
+    fn run_chain(
         &mut self,
         chain: Table<'_>,
         operators: &[String],
         delegates: &[String],
-        spent: &mut Spent,
+        spent: &mut ReadBudget,
     ) -> Result<(), Broken> {
-        spent.take(TABLE, chain.at())?;
+        spent.take_bytes(TABLE, chain.byte_offset())?;
         let first = self.ops.len() as u64;
-        for instruction in chain.vector(2, 4)?.tables() {
+        for instruction in chain.read_vector(2, 4)?.tables() {
             let instruction = instruction?;
             let step = self.ops.len() as u64;
-            let Some(call) = instruction.table(1)? else {
-                return Err(Broken::new(instruction.at(), "an instruction without arguments"));
+            let Some(call) = instruction.read_table(1)? else {
+                return Err(Broken::new(instruction.byte_offset(), "an instruction without arguments"));
             };
-            spent.take(2 * TABLE, call.at())?;
+            spent.take_bytes(2 * TABLE, call.byte_offset())?;
             let named = |names: &[String], what: &str| {
                 let number = call.u32(0)?;
                 let name = usize::try_from(number).ok().and_then(|number| names.get(number)).cloned();
-                name.ok_or_else(|| Broken::new(call.at(), format!("there is no {what} {number}")))
+                name.ok_or_else(|| Broken::new(call.byte_offset(), format!("there is no {what} {number}")))
             };
             let kind = instruction.u8(0)?;
             let op = match kind {
@@ -201,15 +206,20 @@ impl Method {
                 3 => "move".to_owned(),
                 4 => "jump".to_owned(),
                 5 => "free".to_owned(),
-                _ => return Err(Broken::new(instruction.at(), format!("an instruction of kind {kind}"))),
+                _ => {
+                    return Err(Broken::new(
+                        instruction.byte_offset(),
+                        format!("an instruction of kind {kind}"),
+                    ));
+                }
             };
-            spent.take(op.len(), call.at())?;
+            spent.take_bytes(op.len(), call.byte_offset())?;
             let args = match kind {
-                3 => vec![self.number(call, 0)?, self.number(call, 1)?],
-                4 => vec![self.number(call, 0)?],
+                3 => vec![self.value_number(call, 0)?, self.value_number(call, 1)?],
+                4 => vec![self.value_number(call, 0)?],
                 // A free reads nothing: what it frees was read before.
                 5 => Vec::new(),
-                _ => self.numbers(call, 1, spent)?,
+                _ => self.value_numbers(call, 1, spent)?,
             };
             if op == VIEW
                 && let (Some(&shown), Some(&view)) = (args.first(), args.last())
@@ -219,18 +229,18 @@ impl Method {
             }
             self.ops.push(op);
             for value in args {
-                self.mention(value, step, spent, call.at())?;
+                self.mention_value(value, step, spent, call.byte_offset())?;
             }
             if kind == 4 {
-                spent.take(self.lives.len(), call.at())?;
-                self.jump(first + u64::from(call.u32(1)?), step);
+                spent.take_bytes(self.lives.len(), call.byte_offset())?;
+                self.keep_over_jump(first + u64::from(call.u32(1)?), step);
             }
         }
         Ok(())
     }
 
     /// Keeps all live, from a step that is jumped back to until the jump, that is named between.
-    fn jump(&mut self, to: u64, from: u64) {
+    fn keep_over_jump(&mut self, to: u64, from: u64) {
         for life in self.lives.iter_mut().flatten().filter(|life| life.last >= to) {
             life.start = life.start.min(to.min(from));
             life.last = life.last.max(from);
@@ -238,12 +248,18 @@ impl Method {
     }
 
     /// An instruction names a value, or a list of values.
-    fn mention(&mut self, value: usize, step: u64, spent: &mut Spent, at: usize) -> Result<(), Broken> {
+    fn mention_value(
+        &mut self,
+        value: usize,
+        step: u64,
+        spent: &mut ReadBudget,
+        at: usize,
+    ) -> Result<(), Broken> {
         let items = match &self.values[value] {
-            Value::List(items) => items.clone(),
+            EvaluatedTensor::List(items) => items.clone(),
             _ => vec![value],
         };
-        spent.take(4 * items.len(), at)?;
+        spent.take_bytes(4 * items.len(), at)?;
         if let Some(item) = items.iter().find(|&&item| item >= self.values.len()) {
             return Err(Broken::new(at, format!("there is no value {item} of {}", self.values.len())));
         }
@@ -259,36 +275,36 @@ impl Method {
     }
 
     /// The numbers of values that a field of a table lists.
-    fn numbers(&self, of: Table<'_>, field: u16, spent: &mut Spent) -> Result<Vec<usize>, Broken> {
-        let vector = of.vector(field, 4)?;
-        spent.take(4 * vector.len(), of.at())?;
+    fn value_numbers(&self, of: Table<'_>, field: u16, spent: &mut ReadBudget) -> Result<Vec<usize>, Broken> {
+        let vector = of.read_vector(field, 4)?;
+        spent.take_bytes(4 * vector.len(), of.byte_offset())?;
         let numbers = vector.ints().filter(|&number| number != -1);
-        numbers.map(|number| self.known(of, i64::from(number))).collect()
+        numbers.map(|number| self.check_number(of, i64::from(number))).collect()
     }
 
-    fn number(&self, of: Table<'_>, field: u16) -> Result<usize, Broken> {
-        self.known(of, i64::from(of.u32(field)?))
+    fn value_number(&self, of: Table<'_>, field: u16) -> Result<usize, Broken> {
+        self.check_number(of, i64::from(of.u32(field)?))
     }
 
-    fn known(&self, of: Table<'_>, number: i64) -> Result<usize, Broken> {
+    fn check_number(&self, of: Table<'_>, number: i64) -> Result<usize, Broken> {
         let known = usize::try_from(number).ok().filter(|&number| number < self.values.len());
         let count = self.values.len();
-        known.ok_or_else(|| Broken::new(of.at(), format!("there is no value {number} of {count}")))
+        known.ok_or_else(|| Broken::new(of.byte_offset(), format!("there is no value {number} of {count}")))
     }
 
     fn tensors(&self) -> impl Iterator<Item = (usize, &Tensor)> {
         self.values.iter().enumerate().filter_map(|(number, value)| match value {
-            Value::Tensor(tensor) => Some((number, tensor)),
+            EvaluatedTensor::Tensor(tensor) => Some((number, tensor)),
             _ => None,
         })
     }
 
     /// Tensors that are buffers, by memory; of the memories that have bytes in them.
-    fn memories(&self) -> Result<BTreeMap<u32, Vec<Placed<'_>>>, Broken> {
-        let mut memories: BTreeMap<u32, Vec<Placed<'_>>> = BTreeMap::new();
+    fn tensors_by_memory(&self) -> Result<BTreeMap<u32, Vec<PlacedTensor<'_>>>, Broken> {
+        let mut memories: BTreeMap<u32, Vec<PlacedTensor<'_>>> = BTreeMap::new();
         for (value, tensor) in self.tensors().filter(|&(value, _)| self.base[value] == value) {
             if let (Some((memory, offset)), Some(life)) = (tensor.place, self.lives[value]) {
-                memories.entry(memory).or_default().push(Placed { value, tensor, offset, life });
+                memories.entry(memory).or_default().push(PlacedTensor { value, tensor, offset, life });
             }
         }
         memories.retain(|_, placed| placed.iter().any(|placed| placed.tensor.bytes > 0));
@@ -302,7 +318,7 @@ impl Method {
     }
 
     /// Bytes of each value: a view may be larger than what it shows of it.
-    fn bytes(&self) -> Vec<u64> {
+    fn value_bytes(&self) -> Vec<u64> {
         let mut bytes: Vec<u64> = vec![0; self.values.len()];
         for (number, tensor) in self.tensors() {
             let base = self.base[number];
@@ -311,24 +327,24 @@ impl Method {
         bytes
     }
 
-    fn part(
+    fn build_part(
         &self,
         memory: &Memory<'_>,
         bytes: &[u64],
         (file, options): (&str, &ReadOptions),
         dropped: &mut Vec<Dropped>,
     ) -> Result<Part, FormatError> {
-        let mut gather = Gather::new(file, options);
-        gather.meta("framework", "ExecuTorch");
-        gather.meta("clock", "instructions");
-        let to = alignment(memory.placed.iter().map(|placed| placed.offset), ALIGNMENT, ALIGNMENT);
+        let mut gather = TraceGatherer::new(file, options);
+        gather.set_metadata("framework", "ExecuTorch");
+        gather.set_metadata("clock", "instructions");
+        let to = common_alignment(memory.placed.iter().map(|placed| placed.offset), ALIGNMENT, ALIGNMENT);
         gather.align_as(Rule { bytes: to, rounds: true, why: "as in ExecuTorch's own plan" });
-        for &Placed { value, tensor, offset, life } in &memory.placed {
+        for &PlacedTensor { value, tensor, offset, life } in &memory.placed {
             let name = match tensor.name.as_str() {
                 "" => value.to_string(),
                 name => format!("{value}:{name}"),
             };
-            gather.buffer(Found {
+            gather.append_buffer(FoundBuffer {
                 name,
                 start: life.start,
                 end: life.last + 1,
@@ -346,28 +362,30 @@ impl Method {
         let number = memory.number;
         let part = if memory.is_only { name.to_owned() } else { format!("{name}/memory-{number}") };
         let size = usize::try_from(number).ok().and_then(|number| self.sizes.get(number)).copied();
-        gather.finish(part, framework("ExecuTorch", size), dropped)
+        gather.build_part(part, framework_with("ExecuTorch", size), dropped)
     }
 
     /// What is not planned.
-    fn dropped(&self) -> Vec<Dropped> {
+    fn dropped_values(&self) -> Vec<Dropped> {
         let (mut constants, mut given, mut unused) = (Tally::default(), Tally::default(), Tally::default());
         let mut views = 0;
         for (number, tensor) in self.tensors() {
             match tensor.place {
                 _ if self.base[number] != number => views += 1,
-                None if tensor.has_data => constants.add(tensor.bytes),
-                None => given.add(tensor.bytes),
-                Some(_) if self.lives[number].is_none() => unused.add(tensor.bytes),
+                None if tensor.has_data => constants.add_bytes(tensor.bytes),
+                None => given.add_bytes(tensor.bytes),
+                Some(_) if self.lives[number].is_none() => unused.add_bytes(tensor.bytes),
                 Some(_) => {}
             }
         }
         let mut dropped = Vec::new();
-        dropped.extend(constants.dropped("tensors with data", "they have memory of their own"));
-        dropped
-            .extend(given.dropped("tensors without a place", "the program gives them memory while it runs"));
-        dropped
-            .extend(unused.dropped("tensors with a place that no instruction names", "they are never live"));
+        dropped.extend(constants.as_dropped("tensors with data", "they have memory of their own"));
+        dropped.extend(
+            given.as_dropped("tensors without a place", "the program gives them memory while it runs"),
+        );
+        dropped.extend(
+            unused.as_dropped("tensors with a place that no instruction names", "they are never live"),
+        );
         let why = "each is one buffer with what it shows, as large as the largest";
         dropped.extend(Dropped::from_count(views, "views", why));
         let why = "the memory of their delegates is not planned";
@@ -377,59 +395,59 @@ impl Method {
 }
 
 /// The first text of each table in a list.
-fn names(table: Table<'_>, field: u16, spent: &mut Spent) -> Result<Vec<String>, Broken> {
+fn read_names(table: Table<'_>, field: u16, spent: &mut ReadBudget) -> Result<Vec<String>, Broken> {
     let name = |entry: Result<Table<'_>, Broken>| {
         let entry = entry?;
-        spent.take(TABLE + entry.vector(0, 1)?.len(), entry.at())?;
-        entry.string(0)
+        spent.take_bytes(TABLE + entry.read_vector(0, 1)?.len(), entry.byte_offset())?;
+        entry.read_string(0)
     };
-    table.vector(field, 4)?.tables().map(name).collect()
+    table.read_vector(field, 4)?.tables().map(name).collect()
 }
 
-fn value_of(value: Table<'_>, spent: &mut Spent) -> Result<Value, Broken> {
-    spent.take(TABLE, value.at())?;
-    let Some(inner) = value.table(1)? else { return Ok(Value::Other) };
+fn value_of(value: Table<'_>, spent: &mut ReadBudget) -> Result<EvaluatedTensor, Broken> {
+    spent.take_bytes(TABLE, value.byte_offset())?;
+    let Some(inner) = value.read_table(1)? else { return Ok(EvaluatedTensor::Other) };
     match value.u8(0)? {
-        TENSOR => tensor(inner, spent).map(Value::Tensor),
+        TENSOR => read_tensor(inner, spent).map(EvaluatedTensor::Tensor),
         kind if LISTS.contains(&kind) => {
-            let items = inner.vector(0, 4)?;
-            spent.take(TABLE + 4 * items.len(), inner.at())?;
+            let items = inner.read_vector(0, 4)?;
+            spent.take_bytes(TABLE + 4 * items.len(), inner.byte_offset())?;
             // None is -1; what is no value is found where the list is used.
-            Ok(Value::List(items.ints().filter_map(|item| usize::try_from(item).ok()).collect()))
+            Ok(EvaluatedTensor::List(items.ints().filter_map(|item| usize::try_from(item).ok()).collect()))
         }
-        _ => Ok(Value::Other),
+        _ => Ok(EvaluatedTensor::Other),
     }
 }
 
-fn tensor(table: Table<'_>, spent: &mut Spent) -> Result<Tensor, Broken> {
-    let bad = |reason: &str| Broken::new(table.at(), reason);
-    let sizes = table.vector(2, 4)?;
-    spent.take(TABLE + 4 * sizes.len(), table.at())?;
+fn read_tensor(table: Table<'_>, spent: &mut ReadBudget) -> Result<Tensor, Broken> {
+    let bad = |reason: &str| Broken::new(table.byte_offset(), reason);
+    let sizes = table.read_vector(2, 4)?;
+    spent.take_bytes(TABLE + 4 * sizes.len(), table.byte_offset())?;
     let mut elements = 1_u64;
     for size in sizes.ints() {
         let size = u64::try_from(size).map_err(|_| bad("a tensor with a negative size"))?;
         elements = elements.checked_mul(size).ok_or_else(|| bad("its elements do not fit 64 bits"))?;
     }
     let kind = table.u8(0)?;
-    let bits =
-        bits(kind).ok_or_else(|| bad(&format!("a tensor of the scalar type {kind}, which is not known")))?;
+    let bits = element_bits(kind)
+        .ok_or_else(|| bad(&format!("a tensor of the scalar type {kind}, which is not known")))?;
     let bytes = elements.checked_mul(bits).ok_or_else(|| bad("its bytes do not fit 64 bits"))?.div_ceil(8);
-    let place = match table.table(6)? {
+    let place = match table.read_table(6)? {
         None => None,
         Some(at) => Some((at.u32(0)?, u64::from(at.u32(2)?) << 32 | u64::from(at.u32(1)?))),
     };
-    let name = match table.table(9)? {
+    let name = match table.read_table(9)? {
         None => String::new(),
         Some(extra) => {
-            spent.take(TABLE + extra.vector(1, 1)?.len(), extra.at())?;
-            extra.string(1)?
+            spent.take_bytes(TABLE + extra.read_vector(1, 1)?.len(), extra.byte_offset())?;
+            extra.read_string(1)?
         }
     };
     Ok(Tensor { name, bytes, has_data: table.u32(5)? > 0, place })
 }
 
 /// Bits of an element, by `ScalarType`.
-const fn bits(kind: u8) -> Option<u64> {
+const fn element_bits(kind: u8) -> Option<u64> {
     Some(match kind {
         0 | 1 | 11..=13 | 23..=26 => 8,
         2 | 5 | 15 | 22 | 27 => 16,

@@ -10,7 +10,7 @@ use crate::formats::{FormatError, ReadOptions};
 
 /// A buffer as a file has it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundBuffer {
     /// What the file calls it; one that comes again gets a number, `x#2`.
     pub(crate) name: String,
     /// The first step of its life.
@@ -39,7 +39,7 @@ pub(crate) struct Rule {
 }
 
 /// What a framework's own offsets are multiples of: the largest power of two up to `most`; `usual` if they do not say.
-pub(crate) fn alignment(offsets: impl IntoIterator<Item = u64>, usual: u64, most: u64) -> u64 {
+pub(crate) fn common_alignment(offsets: impl IntoIterator<Item = u64>, usual: u64, most: u64) -> u64 {
     match offsets.into_iter().fold(0, |bits, offset| bits | offset) {
         0 => usual,
         bits => 1 << bits.trailing_zeros().min(most.ilog2()),
@@ -47,7 +47,7 @@ pub(crate) fn alignment(offsets: impl IntoIterator<Item = u64>, usual: u64, most
 }
 
 /// A trace in the making.
-pub(crate) struct Gather<'f> {
+pub(crate) struct TraceGatherer<'f> {
     rule: Option<Rule>,
     draft: Draft<'f>,
     unique: UniqueNames,
@@ -64,18 +64,18 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn add(&mut self, bytes: u64) {
+    pub(crate) fn add_bytes(&mut self, bytes: u64) {
         self.count += 1;
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
     /// What was left out, if there was any.
-    pub(crate) fn dropped(self, what: &str, why: &str) -> Option<Dropped> {
+    pub(crate) fn as_dropped(self, what: &str, why: &str) -> Option<Dropped> {
         Dropped::from_count(self.count, what, why).map(|dropped| dropped.with_bytes(self.bytes))
     }
 }
 
-impl<'f> Gather<'f> {
+impl<'f> TraceGatherer<'f> {
     pub(crate) fn new(file: &'f str, options: &'f ReadOptions) -> Self {
         Self {
             rule: None,
@@ -88,8 +88,8 @@ impl<'f> Gather<'f> {
     }
 
     /// Sets metadata.
-    pub(crate) fn meta(&mut self, key: &str, value: impl Into<String>) {
-        self.draft.meta(key, plain(&value.into()));
+    pub(crate) fn set_metadata(&mut self, key: &str, value: impl Into<String>) {
+        self.draft.set_metadata(key, plain_text(&value.into()));
     }
 
     /// Aligns the buffers that come as their framework does, unless the options say how; the import says so.
@@ -100,25 +100,25 @@ impl<'f> Gather<'f> {
     }
 
     /// Aligns offsets, and rounds sizes up, to multiples of `bytes`. The line is where the file says so.
-    pub(crate) fn align(&mut self, line: u64, bytes: u64) -> Result<(), FormatError> {
-        let said = self.draft.comment(line, &format!("alignment: {bytes}"));
-        said.map_err(|reason| self.draft.error(line, reason))
+    pub(crate) fn align_to(&mut self, line: u64, bytes: u64) -> Result<(), FormatError> {
+        let said = self.draft.read_comment(line, &format!("alignment: {bytes}"));
+        said.map_err(|reason| self.draft.error_at(line, reason))
     }
 
     /// Takes a buffer in and says its number; `None` for one that has no bytes or is never live, which is counted.
-    pub(crate) fn buffer(&mut self, found: Found) -> Option<usize> {
+    pub(crate) fn append_buffer(&mut self, found: FoundBuffer) -> Option<usize> {
         if found.size == 0 {
             self.without_size += 1;
             return None;
         }
         if found.start >= found.end {
-            self.without_life.add(found.size);
+            self.without_life.add_bytes(found.size);
             return None;
         }
         let label = Label {
-            name: self.unique.unique(&plain(&found.name)),
+            name: self.unique.make_unique(&plain_text(&found.name)),
             category: found.category.map(str::to_owned),
-            op: found.op.map(|op| plain(&op)),
+            op: found.op.map(|op| plain_text(&op)),
             row: found.row,
             ..Label::default()
         };
@@ -131,7 +131,7 @@ impl<'f> Gather<'f> {
             align: self.rule.filter(|rule| !rule.rounds).and_then(|rule| Alignment::new(rule.bytes)),
             ..RawBuffer::default()
         };
-        Some(self.draft.buffer(raw, ArenaId::default()))
+        Some(self.draft.append_buffer(raw, ArenaId::default()))
     }
 
     /// `output` may take the place of `input`.
@@ -145,17 +145,20 @@ impl<'f> Gather<'f> {
     /// # Errors
     ///
     /// If the buffers are no valid instance.
-    pub(crate) fn finish(
+    pub(crate) fn build_part(
         mut self,
         name: impl Into<String>,
         mut framework: Framework,
         dropped: &mut Vec<Dropped>,
     ) -> Result<Part, FormatError> {
         dropped.extend(Dropped::from_count(self.without_size, "buffers of no bytes", "they need no place"));
-        dropped.extend(self.without_life.dropped("buffers that are never live", "they need no place"));
+        dropped.extend(self.without_life.as_dropped("buffers that are never live", "they need no place"));
         if let Some(Rule { bytes, rounds, why }) = self.rule.filter(|_| self.draft.len() > 0) {
-            let sizes =
-                if rounds { self.align(1, bytes).map(|()| ", their sizes rounded up to them")? } else { "" };
+            let sizes = if rounds {
+                self.align_to(1, bytes).map(|()| ", their sizes rounded up to them")?
+            } else {
+                ""
+            };
             let why = format!("{why}; --align takes another");
             dropped.push(Dropped::new(
                 self.draft.len() as u64,
@@ -166,13 +169,13 @@ impl<'f> Gather<'f> {
         if self.placement.iter().any(Option::is_some) {
             framework.placement = self.placement;
         }
-        let trace = self.draft.finish()?;
+        let trace = self.draft.build_trace()?;
         Ok(Part { name: name.into(), trace, framework: Some(framework) })
     }
 }
 
 /// A text that a line of the trace can hold, and that is not empty.
-fn plain(text: &str) -> String {
+fn plain_text(text: &str) -> String {
     let text: String = text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
     match text.trim() {
         "" => "unnamed".to_owned(),
@@ -181,7 +184,7 @@ fn plain(text: &str) -> String {
 }
 
 /// A framework that held `reserved` bytes.
-pub(crate) fn framework(name: &'static str, reserved: Option<u64>) -> Framework {
+pub(crate) fn framework_with(name: &'static str, reserved: Option<u64>) -> Framework {
     Framework { reserved_peak: reserved.map(Bytes::new), ..Framework::new(name) }
 }
 
@@ -192,22 +195,22 @@ mod tests {
     #[test]
     fn names_are_unique_and_what_needs_no_place_is_told() {
         let options = ReadOptions::default();
-        let mut gather = Gather::new("net", &options);
-        let found = |name: &str, start, end, size| Found {
+        let mut gather = TraceGatherer::new("net", &options);
+        let found = |name: &str, start, end, size| FoundBuffer {
             name: name.to_owned(),
             start,
             end,
             size,
-            ..Found::default()
+            ..FoundBuffer::default()
         };
-        assert_eq!(gather.buffer(found("a", 0, 2, 4)), Some(0));
-        assert_eq!(gather.buffer(found("a#2", 1, 2, 4)), Some(1));
-        assert_eq!(gather.buffer(found("a", 2, 3, 4)), Some(2));
-        assert_eq!(gather.buffer(found("none", 2, 3, 0)), None);
-        assert_eq!(gather.buffer(found("never", 3, 3, 7)), None);
+        assert_eq!(gather.append_buffer(found("a", 0, 2, 4)), Some(0));
+        assert_eq!(gather.append_buffer(found("a#2", 1, 2, 4)), Some(1));
+        assert_eq!(gather.append_buffer(found("a", 2, 3, 4)), Some(2));
+        assert_eq!(gather.append_buffer(found("none", 2, 3, 0)), None);
+        assert_eq!(gather.append_buffer(found("never", 3, 3, 7)), None);
         gather.may_overwrite(1, 0);
         let mut dropped = Vec::new();
-        let part = gather.finish("all", Framework::new("a tool"), &mut dropped).expect("valid");
+        let part = gather.build_part("all", Framework::new("a tool"), &mut dropped).expect("valid");
         let names: Vec<&str> = part.trace.labels.buffers.iter().map(|label| label.name.as_str()).collect();
         assert_eq!(names, ["a", "a#2", "a#3"]);
         assert_eq!(part.trace.instance.in_place().len(), 1);
@@ -224,9 +227,12 @@ mod tests {
 
     #[test]
     fn offsets_say_what_they_are_multiples_of() {
-        assert_eq!(alignment([0, 48, 64], 32, 64), 16);
-        assert_eq!(alignment([0, 1024, 2048], 32, 64), 64);
-        assert_eq!((alignment([0, 0], 32, 64), alignment([], 32, 64), alignment([3], 32, 64)), (32, 32, 1));
+        assert_eq!(common_alignment([0, 48, 64], 32, 64), 16);
+        assert_eq!(common_alignment([0, 1024, 2048], 32, 64), 64);
+        assert_eq!(
+            (common_alignment([0, 0], 32, 64), common_alignment([], 32, 64), common_alignment([3], 32, 64)),
+            (32, 32, 1)
+        );
     }
 
     #[test]
@@ -236,11 +242,17 @@ mod tests {
                 alignment: Alignment::new(given).filter(|_| given > 0),
                 ..ReadOptions::default()
             };
-            let mut gather = Gather::new("net", &options);
+            let mut gather = TraceGatherer::new("net", &options);
             gather.align_as(Rule { bytes: 64, rounds, why: "as in a tool" });
-            gather.buffer(Found { name: "a".to_owned(), start: 0, end: 2, size: 65, ..Found::default() });
+            gather.append_buffer(FoundBuffer {
+                name: "a".to_owned(),
+                start: 0,
+                end: 2,
+                size: 65,
+                ..FoundBuffer::default()
+            });
             let mut dropped = Vec::new();
-            let part = gather.finish("all", Framework::new("a tool"), &mut dropped).expect("valid");
+            let part = gather.build_part("all", Framework::new("a tool"), &mut dropped).expect("valid");
             let buffer = part.trace.instance.buffers()[0].clone();
             (
                 buffer.size.get(),
@@ -258,10 +270,10 @@ mod tests {
     #[test]
     fn nothing_is_said_of_the_alignment_of_no_buffer() {
         let options = ReadOptions::default();
-        let mut gather = Gather::new("net", &options);
+        let mut gather = TraceGatherer::new("net", &options);
         gather.align_as(Rule { bytes: 64, rounds: true, why: "as in a tool" });
         let mut dropped = Vec::new();
-        let part = gather.finish("all", Framework::default(), &mut dropped).expect("valid");
+        let part = gather.build_part("all", Framework::default(), &mut dropped).expect("valid");
         assert_eq!((part.trace.instance.len(), dropped), (0, vec![]));
     }
 }

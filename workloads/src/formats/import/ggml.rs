@@ -17,9 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::gather::{Found, Gather, framework};
+use super::gather::{FoundBuffer, TraceGatherer, framework_with};
 use super::{Dropped, Imported, Input, Part, Reader};
-use crate::formats::error::excerpt;
+use crate::formats::error::quote_excerpt;
 use crate::formats::input::numbers::whole;
 use crate::formats::{FormatError, ReadOptions};
 
@@ -29,7 +29,7 @@ pub(crate) const READER: Reader = Reader {
     endings: &[],
     has_lines: true,
     looks_like,
-    read,
+    read: read_ggml,
 };
 
 /// Bytes that a line's names may have together: ggml's names have 64, and it puts some words behind them.
@@ -51,18 +51,18 @@ fn looks_like(start: &[u8]) -> bool {
     start.split(|&byte| byte == b'\n').any(|line| is_ours(line.trim_ascii_start()))
 }
 
-fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
-    let file = input.file().to_owned();
-    let mut lines = input.lines();
+fn read_ggml(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
+    let file = input.file_name().to_owned();
+    let mut lines = input.into_lines();
     let mut graphs: Vec<Graph> = Vec::new();
     let mut graph = Graph::default();
     while let Some((number, line)) = lines.next_line()? {
-        let said = said(line.trim_ascii()).map_err(|reason| FormatError::new(&file, number, reason))?;
+        let said = parse_line(line.trim_ascii()).map_err(|reason| FormatError::new(&file, number, reason))?;
         let Some(said) = said else { continue };
         if graph.ends_before(&said) {
             graphs.extend(Some(std::mem::take(&mut graph)).filter(|graph| graph.execs > 0));
         }
-        graph.take(said, number).map_err(|reason| FormatError::new(&file, number, reason))?;
+        graph.take_line(said, number).map_err(|reason| FormatError::new(&file, number, reason))?;
     }
     graphs.extend(Some(graph).filter(|graph| graph.execs > 0));
     if graphs.is_empty() {
@@ -70,29 +70,29 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     }
     let mut imported = Imported::default();
     for (number, graph) in graphs.into_iter().enumerate() {
-        imported.parts.push(graph.part(number, &file, options, &mut imported.dropped)?);
+        imported.parts.push(graph.build_part(number, &file, options, &mut imported.dropped)?);
     }
     Ok(imported)
 }
 
 /// A place in ggml's memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Place {
+struct ChunkPlace {
     chunk: u64,
     offset: u64,
 }
 
 /// What a line says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Said<'l> {
+enum LogLine<'l> {
     Alloc {
         name: &'l str,
         size: u64,
-        place: Place,
+        place: ChunkPlace,
     },
     Free {
         name: &'l str,
-        place: Place,
+        place: ChunkPlace,
     },
     /// `PARENT for NODE`, whose names may hold ` for ` themselves.
     Reuse {
@@ -109,10 +109,10 @@ enum Said<'l> {
 }
 
 /// What a line says, if it is one of the allocator's.
-fn said(line: &str) -> Result<Option<Said<'_>>, String> {
-    let bad = || format!("`{}` is cut short, or not as ggml writes it", excerpt(line));
+fn parse_line(line: &str) -> Result<Option<LogLine<'_>>, String> {
+    let bad = || format!("`{}` is cut short, or not as ggml writes it", quote_excerpt(line));
     if let Some((_, exec)) = line.split_once("exec: ") {
-        return Ok(exec.contains(") <=").then_some(Said::Exec));
+        return Ok(exec.contains(") <=").then_some(LogLine::Exec));
     }
     if let Some((_, rest)) = line.split_once("allocating ")
         && let Some((tensor, place)) = rest.split_once(ALLOCATED)
@@ -122,12 +122,12 @@ fn said(line: &str) -> Result<Option<Said<'_>>, String> {
         let mut numbers = place.split(", ").skip(1);
         let offset = numbers.next().and_then(|text| text.strip_prefix("offset ")).ok_or_else(bad)?;
         let chunk = numbers.next().and_then(|text| text.strip_prefix("chunk ")).unwrap_or("0");
-        let place = Place { chunk: whole("the chunk", chunk)?, offset: whole("the offset", offset)? };
-        return Ok(Some(Said::Alloc { name, size: whole("the size", size)?, place }));
+        let place = ChunkPlace { chunk: whole("the chunk", chunk)?, offset: whole("the offset", offset)? };
+        return Ok(Some(LogLine::Alloc { name, size: whole("the size", size)?, place }));
     }
     if let Some((_, rest)) = line.split_once("freeing extra ") {
         let (extra, parent_for_node) = rest.split_once(" bytes from parent ").ok_or_else(bad)?;
-        return Ok(Some(Said::Shrink { extra: whole("the bytes", extra)?, parent_for_node }));
+        return Ok(Some(LogLine::Shrink { extra: whole("the bytes", extra)?, parent_for_node }));
     }
     if let Some((_, rest)) = line.split_once(": freeing ") {
         let (tensor, _) = rest.rsplit_once(" bytes) - n_free_blocks").ok_or_else(bad)?;
@@ -139,24 +139,24 @@ fn said(line: &str) -> Result<Option<Said<'_>>, String> {
             Some(inner) => inner.split_once(", offset=").ok_or_else(bad)?,
             None => ("0", place),
         };
-        let place = Place { chunk: whole("the chunk", chunk)?, offset: whole("the offset", offset)? };
-        return Ok(Some(Said::Free { name, place }));
+        let place = ChunkPlace { chunk: whole("the chunk", chunk)?, offset: whole("the offset", offset)? };
+        return Ok(Some(LogLine::Free { name, place }));
     }
     for words in ["reusing parent ", "reusing view parent "] {
         if let Some((before, rest)) = line.split_once(words)
             && !before.ends_with("not ")
         {
-            return Ok(Some(Said::Reuse { parent_for_node: rest }));
+            return Ok(Some(LogLine::Reuse { parent_for_node: rest }));
         }
     }
     let again = line.contains("ggml_gallocr_") && line.contains("reallocating ");
-    Ok(again.then_some(Said::Anew))
+    Ok(again.then_some(LogLine::Anew))
 }
 
 /// A buffer of a graph.
 struct Tensor {
-    found: Found,
-    place: Place,
+    found: FoundBuffer,
+    place: ChunkPlace,
     is_live: bool,
     /// The parent whose place it took.
     parent: Option<usize>,
@@ -167,7 +167,7 @@ struct Tensor {
 struct Graph {
     tensors: Vec<Tensor>,
     /// Live buffers, by place; no two overlap.
-    live: BTreeMap<Place, usize>,
+    live: BTreeMap<ChunkPlace, usize>,
     /// The same by name. Names come again.
     named: FxHashMap<String, BTreeSet<usize>>,
     /// Tensors without bytes.
@@ -179,15 +179,15 @@ struct Graph {
 
 impl Graph {
     /// Whether the next graph begins with a line.
-    fn ends_before(&self, said: &Said<'_>) -> bool {
-        let &Said::Alloc { name, size, place } = said else { return false };
+    fn ends_before(&self, said: &LogLine<'_>) -> bool {
+        let &LogLine::Alloc { name, size, place } = said else { return false };
         let is_first = || {
             let first = self.tensors.first().map(|tensor| (tensor.found.name.as_str(), tensor.place));
             self.execs > 0 && first == Some((name, place))
         };
         let overlaps = || {
             // Of those that begin below its end only the last can reach it.
-            let below = Place { offset: place.offset.saturating_add(size), ..place };
+            let below = ChunkPlace { offset: place.offset.saturating_add(size), ..place };
             let last = self.live.range(..below).next_back().map(|(_, &tensor)| &self.tensors[tensor]);
             last.is_some_and(|last| {
                 let end = last.place.offset.saturating_add(last.found.size);
@@ -197,14 +197,14 @@ impl Graph {
         self.is_over || is_first() || overlaps()
     }
 
-    fn take(&mut self, said: Said<'_>, row: u64) -> Result<(), String> {
+    fn take_line(&mut self, said: LogLine<'_>, row: u64) -> Result<(), String> {
         match said {
-            Said::Exec => self.execs += 1,
-            Said::Anew => self.is_over = self.execs > 0,
-            Said::Alloc { name, size, place } => self.add(name, size, place, None, row),
-            Said::Free { name, place } => self.free(name, place)?,
-            Said::Reuse { parent_for_node } => self.reuse(parent_for_node, row)?,
-            Said::Shrink { extra, parent_for_node } => {
+            LogLine::Exec => self.execs += 1,
+            LogLine::Anew => self.is_over = self.execs > 0,
+            LogLine::Alloc { name, size, place } => self.add_tensor(name, size, place, None, row),
+            LogLine::Free { name, place } => self.free_tensor(name, place)?,
+            LogLine::Reuse { parent_for_node } => self.reuse_parent(parent_for_node, row)?,
+            LogLine::Shrink { extra, parent_for_node } => {
                 // The line follows that of the reuse, whose node is the last tensor.
                 let last = self.tensors.last_mut().filter(|last| last.parent.is_some());
                 let last = last.filter(|last| parent_for_node.ends_with(&last.found.name));
@@ -218,20 +218,20 @@ impl Graph {
         Ok(())
     }
 
-    fn add(&mut self, name: &str, size: u64, place: Place, parent: Option<usize>, row: u64) {
-        let found = Found {
+    fn add_tensor(&mut self, name: &str, size: u64, place: ChunkPlace, parent: Option<usize>, row: u64) {
+        let found = FoundBuffer {
             name: name.to_owned(),
             start: self.execs,
             size,
             place: Some(place.offset),
             row: Some(row),
-            ..Found::default()
+            ..FoundBuffer::default()
         };
         // ggml may give out nothing for a tensor without bytes.
         if size > 0 {
             // Where the log has a hole, the one that was there is freed nowhere.
             if let Some(gone) = self.live.insert(place, self.tensors.len()) {
-                self.forget(gone);
+                self.forget_name(gone);
             }
             self.named.entry(name.to_owned()).or_default().insert(self.tensors.len());
         } else {
@@ -240,7 +240,7 @@ impl Graph {
         self.tensors.push(Tensor { found, place, is_live: size > 0, parent });
     }
 
-    fn free(&mut self, name: &str, place: Place) -> Result<(), String> {
+    fn free_tensor(&mut self, name: &str, place: ChunkPlace) -> Result<(), String> {
         let known = self.live.get(&place).filter(|&&tensor| self.tensors[tensor].found.name == name);
         let Some(&tensor) = known else {
             if self.empty.contains(name) {
@@ -248,26 +248,26 @@ impl Graph {
             }
             return Err(format!(
                 "`{}` is freed at {}, where it is not: a log of several backends does not say whose memory is meant",
-                excerpt(name),
+                quote_excerpt(name),
                 place.offset
             ));
         };
         self.live.remove(&place);
-        self.forget(tensor);
+        self.forget_name(tensor);
         self.tensors[tensor].is_live = false;
         self.tensors[tensor].found.end = self.execs;
         Ok(())
     }
 
     /// Takes a tensor off the index by name.
-    fn forget(&mut self, tensor: usize) {
+    fn forget_name(&mut self, tensor: usize) {
         if let Some(named) = self.named.get_mut(&self.tensors[tensor].found.name) {
             named.remove(&tensor);
         }
     }
 
     /// The live tensor that a line calls `shown`: by its name, or as `VIEW (NAME)`. Names come again; the last is meant.
-    fn owner(&self, shown: &str) -> Option<usize> {
+    fn find_owner(&self, shown: &str) -> Option<usize> {
         let live = |name: &str| self.named.get(name)?.last().copied();
         let inside = shown.strip_suffix(')').unwrap_or_default();
         let views = inside.match_indices(" (").filter_map(|(at, mark)| live(&inside[at + mark.len()..]));
@@ -275,35 +275,35 @@ impl Graph {
     }
 
     /// `PARENT for NODE`, or `VIEW (PARENT) for NODE`.
-    fn reuse(&mut self, parent_for_node: &str, row: u64) -> Result<(), String> {
+    fn reuse_parent(&mut self, parent_for_node: &str, row: u64) -> Result<(), String> {
         if parent_for_node.len() > LONGEST {
-            return Err(format!("`{}` is longer than two names of ggml's", excerpt(parent_for_node)));
+            return Err(format!("`{}` is longer than two names of ggml's", quote_excerpt(parent_for_node)));
         }
         let cuts = parent_for_node.match_indices(" for ");
         let split = cuts.map(|(at, cut)| (&parent_for_node[..at], &parent_for_node[at + cut.len()..]));
-        let found = split.into_iter().find_map(|(shown, node)| Some((self.owner(shown)?, node)));
+        let found = split.into_iter().find_map(|(shown, node)| Some((self.find_owner(shown)?, node)));
         let Some((parent, node)) = found else {
-            return Err(format!("`{}`: the parent is not live", excerpt(parent_for_node)));
+            return Err(format!("`{}`: the parent is not live", quote_excerpt(parent_for_node)));
         };
         let (size, place) = (self.tensors[parent].found.size, self.tensors[parent].place);
         self.tensors[parent].is_live = false;
         self.tensors[parent].found.end = self.execs + 1;
         self.live.remove(&place);
-        self.forget(parent);
-        self.add(node, size, place, Some(parent), row);
+        self.forget_name(parent);
+        self.add_tensor(node, size, place, Some(parent), row);
         Ok(())
     }
 
-    fn part(
+    fn build_part(
         mut self,
         number: usize,
         file: &str,
         options: &ReadOptions,
         dropped: &mut Vec<Dropped>,
     ) -> Result<Part, FormatError> {
-        let mut gather = Gather::new(file, options);
-        gather.meta("framework", "ggml");
-        gather.meta("clock", "nodes");
+        let mut gather = TraceGatherer::new(file, options);
+        gather.set_metadata("framework", "ggml");
+        gather.set_metadata("clock", "nodes");
         let one_chunk = self.tensors.iter().all(|tensor| tensor.place.chunk == 0);
         let mut tops: BTreeMap<u64, u64> = BTreeMap::new();
         for tensor in &self.tensors {
@@ -317,7 +317,7 @@ impl Graph {
                 found.end = self.execs.max(found.start + 1);
             }
             found.place = found.place.filter(|_| one_chunk);
-            let buffer = gather.buffer(found);
+            let buffer = gather.append_buffer(found);
             if let (Some(output), Some(Some(input))) = (buffer, tensor.parent.map(|parent| numbers[parent])) {
                 gather.may_overwrite(output, input);
             }
@@ -328,7 +328,7 @@ impl Graph {
             dropped.push(Dropped::new(tops.len() as u64, "chunks of memory", why));
         }
         let total = tops.into_values().fold(0, u64::saturating_add);
-        gather.finish(format!("graph-{number}"), framework("ggml", Some(total)), dropped)
+        gather.build_part(format!("graph-{number}"), framework_with("ggml", Some(total)), dropped)
     }
 }
 
@@ -375,14 +375,14 @@ mod tests {
 
     #[test]
     fn lines_of_both_versions_are_read() {
-        let place = Place { chunk: 0, offset: 128 };
+        let place = ChunkPlace { chunk: 0, offset: 128 };
         let old = "ggml_tallocr_alloc: allocating Qcur-0 (view) (4096 bytes) - block 1, offset 128";
-        assert_eq!(said(old), Ok(Some(Said::Alloc { name: "Qcur-0 (view)", size: 4096, place })));
+        assert_eq!(parse_line(old), Ok(Some(LogLine::Alloc { name: "Qcur-0 (view)", size: 4096, place })));
         let old = "ggml_gallocr_free_node: freeing Qcur-0 at 128 (4000 bytes) - n_free_blocks = 1";
-        assert_eq!(said(old), Ok(Some(Said::Free { name: "Qcur-0", place })));
-        assert_eq!(said("not reusing parent a for b as it is an output"), Ok(None));
-        assert_eq!(said("parent a: 0 children, 0 views, allocated: 1"), Ok(None));
-        assert!(said("ggml_gallocr_free_node: freeing a at {chunk=0").is_err());
+        assert_eq!(parse_line(old), Ok(Some(LogLine::Free { name: "Qcur-0", place })));
+        assert_eq!(parse_line("not reusing parent a for b as it is an output"), Ok(None));
+        assert_eq!(parse_line("parent a: 0 children, 0 views, allocated: 1"), Ok(None));
+        assert!(parse_line("ggml_gallocr_free_node: freeing a at {chunk=0").is_err());
     }
 
     #[test]

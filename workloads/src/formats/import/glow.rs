@@ -9,9 +9,9 @@
 
 use rustc_hash::FxHashMap;
 
-use super::gather::{Found, Gather, framework};
+use super::gather::{FoundBuffer, TraceGatherer, framework_with};
 use super::{Dropped, Imported, Input, Part, Reader};
-use crate::formats::error::excerpt;
+use crate::formats::error::quote_excerpt;
 use crate::formats::input::numbers::whole;
 use crate::formats::unique::UniqueNames;
 use crate::formats::{FormatError, ReadOptions};
@@ -22,7 +22,7 @@ pub(crate) const READER: Reader = Reader {
     endings: &[],
     has_lines: true,
     looks_like,
-    read,
+    read: read_glow,
 };
 
 /// After comments comes one of the format's words, and no comma in its line.
@@ -35,9 +35,9 @@ fn looks_like(start: &[u8]) -> bool {
     })
 }
 
-fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
-    let file = input.file().to_owned();
-    let mut lines = input.lines();
+fn read_glow(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
+    let file = input.file_name().to_owned();
+    let mut lines = input.into_lines();
     let mut imported = Imported::default();
     let mut net: Option<Net> = None;
     let mut names = UniqueNames::new("#");
@@ -49,20 +49,20 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         let rest = rest.trim_ascii();
         if word == "MODEL" {
-            finish(net.replace(Net::new(rest)), &mut names, &file, options, &mut imported)?;
+            finish_net(net.replace(Net::new(rest)), &mut names, &file, options, &mut imported)?;
             continue;
         }
         let net = net.get_or_insert_with(|| Net::new("net"));
-        net.line(word, rest, number).map_err(|reason| FormatError::new(&file, number, reason))?;
+        net.read_line(word, rest, number).map_err(|reason| FormatError::new(&file, number, reason))?;
     }
-    finish(net, &mut names, &file, options, &mut imported)?;
+    finish_net(net, &mut names, &file, options, &mut imported)?;
     match imported.parts.is_empty() {
         true => Err(FormatError::new(file, 1, "there is no net in it")),
         false => Ok(imported),
     }
 }
 
-fn finish(
+fn finish_net(
     net: Option<Net>,
     names: &mut UniqueNames,
     file: &str,
@@ -70,9 +70,9 @@ fn finish(
     imported: &mut Imported,
 ) -> Result<(), FormatError> {
     let Some(mut net) = net else { return Ok(()) };
-    let name = names.unique(&net.name);
+    let name = names.make_unique(&net.name);
     net.live_to_the_end();
-    let part = net.part(name, file, options, &mut imported.dropped)?;
+    let part = net.build_part(name, file, options, &mut imported.dropped)?;
     imported.parts.push(part);
     Ok(())
 }
@@ -82,7 +82,7 @@ struct Net {
     name: String,
     /// Line and bytes.
     align: Option<(u64, u64)>,
-    found: Vec<Found>,
+    found: Vec<FoundBuffer>,
     /// The buffer of each id, and whether it is live.
     ids: FxHashMap<String, (usize, bool)>,
     /// Lines that allocate or free.
@@ -104,44 +104,45 @@ impl Net {
         }
     }
 
-    fn line(&mut self, word: &str, rest: &str, number: u64) -> Result<(), String> {
+    fn read_line(&mut self, word: &str, rest: &str, number: u64) -> Result<(), String> {
         match word {
-            "ALLOC" => self.alloc(rest, number)?,
-            "FREE" => self.free(rest)?,
+            "ALLOC" => self.begin_buffer(rest, number)?,
+            "FREE" => self.end_buffer(rest)?,
             "ALIGN" => self.align = Some((number, whole("the alignment", rest)?)),
             "MEM" => self.total = Some(whole("the memory", rest)?),
             "EFF" => {
-                let ratio: f64 = rest.parse().map_err(|_| format!("`{}` is no ratio", excerpt(rest)))?;
+                let ratio: f64 =
+                    rest.parse().map_err(|_| format!("`{}` is no ratio", quote_excerpt(rest)))?;
                 self.efficiency = Some(ratio.to_string());
             }
             other => {
                 let words = "MODEL, ALIGN, ALLOC, FREE, MEM, EFF";
-                return Err(format!("`{}` is not one of {words}", excerpt(other)));
+                return Err(format!("`{}` is not one of {words}", quote_excerpt(other)));
             }
         }
         Ok(())
     }
 
-    fn alloc(&mut self, rest: &str, number: u64) -> Result<(), String> {
+    fn begin_buffer(&mut self, rest: &str, number: u64) -> Result<(), String> {
         let (id, size) = rest.split_once(' ').ok_or("an ALLOC is `ALLOC ID SIZE`")?;
         let size = whole("the size", size.trim_ascii())?;
         if self.ids.insert(id.to_owned(), (self.found.len(), true)).is_some() {
-            return Err(format!("the id `{}` was allocated before", excerpt(id)));
+            return Err(format!("the id `{}` was allocated before", quote_excerpt(id)));
         }
-        self.found.push(Found {
+        self.found.push(FoundBuffer {
             name: id.to_owned(),
             start: self.steps,
             size,
             row: Some(number),
-            ..Found::default()
+            ..FoundBuffer::default()
         });
         self.steps += 1;
         Ok(())
     }
 
-    fn free(&mut self, id: &str) -> Result<(), String> {
+    fn end_buffer(&mut self, id: &str) -> Result<(), String> {
         let Some((buffer, live @ true)) = self.ids.get_mut(id) else {
-            return Err(format!("`{}` is freed, but it is not live", excerpt(id)));
+            return Err(format!("`{}` is freed, but it is not live", quote_excerpt(id)));
         };
         *live = false;
         self.found[*buffer].end = self.steps;
@@ -157,24 +158,24 @@ impl Net {
         }
     }
 
-    fn part(
+    fn build_part(
         self,
         name: String,
         file: &str,
         options: &ReadOptions,
         dropped: &mut Vec<Dropped>,
     ) -> Result<Part, FormatError> {
-        let mut gather = Gather::new(file, options);
-        gather.meta("framework", "Glow");
-        gather.meta("model", self.name);
+        let mut gather = TraceGatherer::new(file, options);
+        gather.set_metadata("framework", "Glow");
+        gather.set_metadata("model", self.name);
         if let Some((line, bytes)) = self.align {
-            gather.align(line, bytes)?;
+            gather.align_to(line, bytes)?;
         }
-        self.efficiency.into_iter().for_each(|ratio| gather.meta("efficiency", ratio));
+        self.efficiency.into_iter().for_each(|ratio| gather.set_metadata("efficiency", ratio));
         for found in self.found {
-            gather.buffer(found);
+            gather.append_buffer(found);
         }
-        gather.finish(name, framework("Glow", self.total), dropped)
+        gather.build_part(name, framework_with("Glow", self.total), dropped)
     }
 }
 
@@ -200,7 +201,7 @@ mod tests {
         assert_eq!(part.trace.instance.load().bytes.get(), 128 + 64);
         let total = part.framework.as_ref().and_then(|framework| framework.reserved_peak);
         assert_eq!(total.map(planlab_dsa::Bytes::get), Some(192));
-        assert_eq!(part.trace.labels.meta("efficiency"), Some("1"));
+        assert_eq!(part.trace.labels.meta_value("efficiency"), Some("1"));
     }
 
     #[test]

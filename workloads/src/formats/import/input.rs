@@ -20,7 +20,7 @@ impl<'r> Input<'r> {
 
     /// What errors call it.
     #[must_use]
-    pub fn file(&self) -> &str {
+    pub fn file_name(&self) -> &str {
         &self.file
     }
 
@@ -35,29 +35,29 @@ impl<'r> Input<'r> {
     /// # Errors
     ///
     /// If it cannot be read, or is longer than an input may be.
-    pub fn bytes(self) -> Result<Vec<u8>, FormatError> {
-        self.unpacked.bytes(&self.file, self.limits.whole())
+    pub fn read_bytes(self) -> Result<Vec<u8>, FormatError> {
+        self.unpacked.read_bytes(&self.file, self.limits.whole_file_bytes())
     }
 
     /// All of it in memory as text, without a byte order mark.
     ///
     /// # Errors
     ///
-    /// As [`Self::bytes`], and where it is not UTF-8.
-    pub fn text(self) -> Result<String, FormatError> {
-        self.unpacked.text(&self.file, self.limits.whole())
+    /// As [`Self::read_bytes`], and where it is not UTF-8.
+    pub fn read_text(self) -> Result<String, FormatError> {
+        self.unpacked.read_text(&self.file, self.limits.whole_file_bytes())
     }
 
     /// Its bytes one after the other. The reader ends with an error of kind `FileTooLarge` behind the limit; the words
-    /// of an error of reading are [`Self::text`]'s.
+    /// of an error of reading are [`Self::read_text`]'s.
     #[must_use]
-    pub fn stream(self) -> impl BufRead + 'r {
-        self.unpacked.limited(self.limits.unpacked())
+    pub fn into_stream(self) -> impl BufRead + 'r {
+        self.unpacked.into_limited(self.limits.unpacked_bytes())
     }
 
     /// Its lines one after the other.
     #[allow(dead_code, reason = "for formats of lines")]
-    pub(crate) fn lines(self) -> Lines<'r> {
-        Lines::of(&self.file, self.unpacked, self.limits)
+    pub(crate) fn into_lines(self) -> Lines<'r> {
+        Lines::from_input(&self.file, self.unpacked, self.limits)
     }
 }

@@ -7,7 +7,7 @@
 
 use serde::Deserialize;
 
-use super::gather::{Found, Gather};
+use super::gather::{FoundBuffer, TraceGatherer};
 use super::{Framework, Imported, Input, Reader};
 use crate::formats::error::of_json;
 use crate::formats::{FormatError, ReadOptions};
@@ -18,7 +18,7 @@ pub(crate) const READER: Reader = Reader {
     endings: &[],
     has_lines: true,
     looks_like,
-    read,
+    read: read_iopddl,
 };
 
 /// An object whose first key is `problem`.
@@ -47,29 +47,35 @@ struct Nodes {
     usages: Vec<Vec<u64>>,
 }
 
-fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
-    let file = input.file().to_owned();
-    let text = input.text()?;
+fn read_iopddl(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
+    let file = input.file_name().to_owned();
+    let text = input.read_text()?;
     let File { problem } = serde_json::from_str(&text).map_err(|error| of_json(&file, &error))?;
     let Nodes { intervals, usages } = problem.nodes;
     if intervals.len() != usages.len() {
         let reason = format!("{} nodes have intervals, but {} have usages", intervals.len(), usages.len());
         return Err(FormatError::new(&file, 1, reason));
     }
-    let mut gather = Gather::new(&file, options);
-    gather.meta("problem", problem.name.clone());
-    problem.usage_limit.iter().for_each(|limit| gather.meta("usage_limit", limit.to_string()));
+    let mut gather = TraceGatherer::new(&file, options);
+    gather.set_metadata("problem", problem.name.clone());
+    problem.usage_limit.iter().for_each(|limit| gather.set_metadata("usage_limit", limit.to_string()));
     for (node, ((start, end), usages)) in intervals.into_iter().zip(usages).enumerate() {
         let bad = |reason: &str| FormatError::new(&file, 1, format!("node {node} {reason}"));
         if start > end {
             return Err(bad(&format!("begins at {start} and ends at {end}")));
         }
         let size = usages.into_iter().min().ok_or_else(|| bad("has no strategy"))?;
-        gather.buffer(Found { name: node.to_string(), start, end, size, ..Found::default() });
+        gather.append_buffer(FoundBuffer {
+            name: node.to_string(),
+            start,
+            end,
+            size,
+            ..FoundBuffer::default()
+        });
     }
     let mut dropped = Vec::new();
     let name = if problem.name.is_empty() { "problem".to_owned() } else { problem.name };
-    let part = gather.finish(name, Framework::new("IOPDDL"), &mut dropped)?;
+    let part = gather.build_part(name, Framework::new("IOPDDL"), &mut dropped)?;
     Ok(Imported { parts: vec![part], dropped, ..Imported::default() })
 }
 
@@ -90,7 +96,7 @@ mod tests {
         let imported = problem(text).expect("valid");
         let trace = &imported.parts[0].trace;
         assert_eq!(lives(trace), [("0", (30, 70), 10), ("1", (40, 70), 20)]);
-        assert_eq!(trace.labels.meta("usage_limit"), Some("50"));
+        assert_eq!(trace.labels.meta_value("usage_limit"), Some("50"));
         assert_eq!(imported.dropped.len(), 2);
     }
 

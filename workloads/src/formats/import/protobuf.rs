@@ -41,7 +41,7 @@ macro_rules! layouts {
 pub(crate) use layouts;
 
 /// A message with its layout.
-pub(crate) trait Known: Message + Default {
+pub(crate) trait DecodableMessage: Message + Default {
     const LAYOUT: &'static Layout;
 }
 
@@ -59,10 +59,10 @@ const OVERHEAD: usize = 16;
 /// # Errors
 ///
 /// The byte at which the file is no such message, and the field that it is in.
-pub(crate) fn decode<M: Known>(file: &str, bytes: &Bytes) -> Result<M, FormatError> {
+pub(crate) fn decode_message<M: DecodableMessage>(file: &str, bytes: &Bytes) -> Result<M, FormatError> {
     let length = bytes.len();
     let mut scan = Scan { all: length, left: length.saturating_mul(TIMES).saturating_add(SMALL) };
-    let scanned = scan.message(bytes, 0, M::LAYOUT, DEEPEST);
+    let scanned = scan.scan_message(bytes, 0, M::LAYOUT, DEEPEST);
     scanned.map_err(|(at, reason)| FormatError::at_byte(file, at as u64, reason))?;
     // Fields of bytes share this memory: the weights of a net are not copied.
     let mut rest = bytes.clone();
@@ -88,7 +88,7 @@ struct Scan {
 
 impl Scan {
     /// Counts what a message takes that begins at a byte of the file. What is no message is left to the decoder.
-    fn message(
+    fn scan_message(
         &mut self,
         bytes: &[u8],
         from: usize,
@@ -98,10 +98,10 @@ impl Scan {
         let mut rest = bytes;
         while !rest.is_empty() && depth > 0 {
             let at = from + bytes.len() - rest.len();
-            let Some((key, behind)) = varint(rest) else { return Ok(()) };
+            let Some((key, behind)) = read_varint(rest) else { return Ok(()) };
             let held = layout.fields.iter().find(|(number, _)| *number == key >> 3).map(|(_, holds)| holds);
             let (value, behind): (&[u8], &[u8]) = match key & 7 {
-                0 => match varint(behind) {
+                0 => match read_varint(behind) {
                     Some((_, rest)) => (&[][..], rest),
                     None => return Ok(()),
                 },
@@ -110,7 +110,7 @@ impl Scan {
                     None => return Ok(()),
                 },
                 2 => {
-                    let Some((length, behind)) = varint(behind) else { return Ok(()) };
+                    let Some((length, behind)) = read_varint(behind) else { return Ok(()) };
                     let split =
                         usize::try_from(length).ok().and_then(|length| behind.split_at_checked(length));
                     split.ok_or_else(|| {
@@ -144,7 +144,7 @@ impl Scan {
             })?;
             if let Some(Holds::Message(inner)) = held {
                 let start = from + bytes.len() - rest.len() - value.len();
-                self.message(value, start, inner, depth - 1)?;
+                self.scan_message(value, start, inner, depth - 1)?;
             }
         }
         Ok(())
@@ -154,12 +154,12 @@ impl Scan {
 /// A field of a message that may be cut behind it.
 pub(crate) struct Field<'b> {
     pub(crate) number: u64,
-    pub(crate) value: Value<'b>,
+    pub(crate) value: WireValue<'b>,
     /// What follows it; empty if it is cut.
     pub(crate) rest: &'b [u8],
 }
 
-pub(crate) enum Value<'b> {
+pub(crate) enum WireValue<'b> {
     Number(u64),
     /// As far as they are there.
     Bytes(&'b [u8]),
@@ -167,15 +167,15 @@ pub(crate) enum Value<'b> {
 
 /// The first field of what may be the start of a message; of the kinds only numbers and bytes.
 pub(crate) fn first_field(bytes: &[u8]) -> Option<Field<'_>> {
-    let (key, rest) = varint(bytes)?;
+    let (key, rest) = read_varint(bytes)?;
     let number = key >> 3;
     match key & 7 {
-        0 => varint(rest).map(|(value, rest)| Field { number, value: Value::Number(value), rest }),
+        0 => read_varint(rest).map(|(value, rest)| Field { number, value: WireValue::Number(value), rest }),
         2 => {
-            let (length, rest) = varint(rest)?;
+            let (length, rest) = read_varint(rest)?;
             let length = usize::try_from(length).ok()?.min(rest.len());
             let (value, rest) = rest.split_at(length);
-            Some(Field { number, value: Value::Bytes(value), rest })
+            Some(Field { number, value: WireValue::Bytes(value), rest })
         }
         _ => None,
     }
@@ -183,11 +183,11 @@ pub(crate) fn first_field(bytes: &[u8]) -> Option<Field<'_>> {
 
 /// The byte at which a message that was decoded begins: of each message that it is in, and of itself, the field and how
 /// many of this field come before. As far in as the file has them.
-pub(crate) fn place(file: &[u8], path: &[(u64, usize)]) -> u64 {
+pub(crate) fn message_place(file: &[u8], path: &[(u64, usize)]) -> u64 {
     let (mut at, mut message) = (0, file);
     for &(number, before) in path {
         let Some(value) =
-            fields(message).filter(|(known, _)| *known == number).map(|(_, value)| value).nth(before)
+            byte_fields(message).filter(|(known, _)| *known == number).map(|(_, value)| value).nth(before)
         else {
             break;
         };
@@ -198,18 +198,18 @@ pub(crate) fn place(file: &[u8], path: &[(u64, usize)]) -> u64 {
 }
 
 /// The fields of a message that are bytes: the number of each, and where they lie.
-fn fields(message: &[u8]) -> impl Iterator<Item = (u64, Range<usize>)> {
+fn byte_fields(message: &[u8]) -> impl Iterator<Item = (u64, Range<usize>)> {
     let mut rest = message;
     std::iter::from_fn(move || {
         loop {
-            let (key, behind) = varint(rest)?;
+            let (key, behind) = read_varint(rest)?;
             let value: &[u8];
             (value, rest) = match key & 7 {
-                0 => (&[][..], varint(behind)?.1),
+                0 => (&[][..], read_varint(behind)?.1),
                 1 => (&[][..], behind.get(8..)?),
                 5 => (&[][..], behind.get(4..)?),
                 2 => {
-                    let (length, behind) = varint(behind)?;
+                    let (length, behind) = read_varint(behind)?;
                     behind.split_at_checked(usize::try_from(length).ok()?)?
                 }
                 _ => return None,
@@ -222,7 +222,7 @@ fn fields(message: &[u8]) -> impl Iterator<Item = (u64, Range<usize>)> {
     })
 }
 
-fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
     let mut value = 0_u64;
     for (at, &byte) in bytes.iter().take(10).enumerate() {
         value |= u64::from(byte & 0x7F).checked_shl(7 * u32::try_from(at).ok()?)?;
@@ -274,20 +274,20 @@ mod tests {
         below: Vec<Tree>,
     }
 
-    impl Known for Tree {
+    impl DecodableMessage for Tree {
         const LAYOUT: &'static Layout = &TREE;
     }
 
     layouts! { TREE(Tree): 1 Text, 2 Message(TREE); }
 
     fn refused(bytes: Vec<u8>) -> FormatError {
-        decode::<Tree>("tree", &bytes.into()).expect_err("broken")
+        decode_message::<Tree>("tree", &bytes.into()).expect_err("broken")
     }
 
     #[test]
     fn broken_messages_are_refused_at_their_byte() {
         let whole = [wire::bytes(1, b"root"), wire::bytes(2, &wire::bytes(1, b"leaf"))].concat();
-        assert_eq!(decode::<Tree>("tree", &whole.clone().into()).expect("whole").below.len(), 1);
+        assert_eq!(decode_message::<Tree>("tree", &whole.clone().into()).expect("whole").below.len(), 1);
         for cut in (1..whole.len()).filter(|&cut| cut != 6) {
             let error = refused(whole[..cut].to_vec());
             assert!(error.byte().is_some_and(|at| at <= cut as u64), "{error}");
@@ -303,7 +303,7 @@ mod tests {
     fn a_message_of_many_empty_ones_is_refused() {
         // Two bytes each, and the size of a tree in memory.
         let honest = wire::bytes(2, b"").repeat(100_000);
-        assert_eq!(decode::<Tree>("tree", &honest.into()).expect("small").below.len(), 100_000);
+        assert_eq!(decode_message::<Tree>("tree", &honest.into()).expect("small").below.len(), 100_000);
         let many = wire::bytes(2, b"").repeat(4_000_000);
         let error = refused(many);
         let at = error.byte().expect("a byte");
@@ -338,19 +338,24 @@ mod tests {
     fn messages_are_found_where_they_lie() {
         let inner = [wire::bytes(1, b"leaf"), vec![3 << 3, 200, 1], wire::bytes(2, b"x")].concat();
         let whole = [wire::bytes(1, b"root"), wire::bytes(2, b"ab"), wire::bytes(2, &inner)].concat();
-        assert_eq!([place(&whole, &[]), place(&whole, &[(2, 0)]), place(&whole, &[(2, 1)])], [0, 8, 12]);
+        assert_eq!(
+            [message_place(&whole, &[]), message_place(&whole, &[(2, 0)]), message_place(&whole, &[(2, 1)])],
+            [0, 8, 12]
+        );
         // Behind the inner name and the number.
-        assert_eq!(place(&whole, &[(2, 1), (2, 0)]), 12 + 6 + 3 + 2);
+        assert_eq!(message_place(&whole, &[(2, 1), (2, 0)]), 12 + 6 + 3 + 2);
         assert_eq!(whole[23], b'x');
         // As far as it is there.
-        assert_eq!([place(&whole, &[(2, 1), (9, 0)]), place(&whole, &[(2, 7)])], [12, 0]);
+        assert_eq!([message_place(&whole, &[(2, 1), (9, 0)]), message_place(&whole, &[(2, 7)])], [12, 0]);
     }
 
     #[test]
     fn a_cut_field_is_still_a_field() {
         let bytes = wire::bytes(7, &[1, 2, 3]);
         let field = first_field(&bytes[..4]).expect("there");
-        assert!(matches!(field.value, Value::Bytes([1, 2])) && field.number == 7 && field.rest.is_empty());
+        assert!(
+            matches!(field.value, WireValue::Bytes([1, 2])) && field.number == 7 && field.rest.is_empty()
+        );
         assert!(first_field(&[0x0A]).is_none() && first_field(&[0xFF; 20]).is_none());
     }
 }

@@ -58,7 +58,7 @@ pub fn import(
     options: &ReadOptions,
 ) -> Result<Option<Imported>, FormatError> {
     let mut unpacked = Unpacked::new(file, input)?;
-    let Some(reader) = format.or_else(|| recognise(file, unpacked.start())) else { return Ok(None) };
+    let Some(reader) = format.or_else(|| recognise(file, unpacked.peek_start())) else { return Ok(None) };
     run(reader, file, unpacked, options).map(Some)
 }
 
@@ -90,9 +90,9 @@ pub fn read(
     options: &ReadOptions,
 ) -> Result<Imported, FormatError> {
     let mut unpacked = Unpacked::new(file, input)?;
-    match format.or_else(|| recognise(file, unpacked.start())) {
+    match format.or_else(|| recognise(file, unpacked.peek_start())) {
         Some(reader) => run(reader, file, unpacked, options),
-        None => Ok(Imported::of("all", own::read_own(file, unpacked, options)?)),
+        None => Ok(Imported::from_trace("all", own::read_own(file, unpacked, options)?)),
     }
 }
 
@@ -103,5 +103,5 @@ pub(crate) fn read_one(
     input: Unpacked<'_>,
     options: &ReadOptions,
 ) -> Result<Trace, FormatError> {
-    run(reader, file, input, options)?.one(file, options)
+    run(reader, file, input, options)?.single_trace(file, options)
 }

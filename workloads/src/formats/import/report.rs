@@ -163,7 +163,7 @@ impl Part {
         let places: Vec<u64> = self.framework.as_ref()?.placement.iter().copied().collect::<Option<_>>()?;
         let lowest = places.iter().min().filter(|_| places.len() == instance.len())?;
         let offsets: Vec<Offset> = places.iter().map(|place| Offset::new(place - lowest)).collect();
-        let ends = instance.buffers().iter().zip(&offsets).map(|(buffer, offset)| offset.end(buffer.size));
+        let ends = instance.buffers().iter().zip(&offsets).map(|(buffer, offset)| offset.end_of(buffer.size));
         let ends: Vec<Offset> = ends.collect::<Option<_>>()?;
         let is_inside = |pair: &&InPlace| {
             let (input, output) = (pair.input.index(), pair.output.index());
@@ -182,7 +182,7 @@ impl Framework {
     }
 
     /// The call stack that allocated a buffer, innermost frame first; empty if it is not known.
-    pub fn stack(&self, buffer: usize) -> impl Iterator<Item = &str> {
+    pub fn call_stack(&self, buffer: usize) -> impl Iterator<Item = &str> {
         let number = self.stack_of.get(buffer).copied().flatten();
         let stack = number.and_then(|number| self.stacks.get(number as usize));
         let frames = stack.into_iter().flat_map(|stack| &**stack);
@@ -193,7 +193,7 @@ impl Framework {
 impl Imported {
     /// One trace and nothing else.
     #[must_use]
-    pub fn of(name: impl Into<String>, trace: Trace) -> Self {
+    pub fn from_trace(name: impl Into<String>, trace: Trace) -> Self {
         let part = Part { name: name.into(), trace, framework: None };
         Self { parts: vec![part], dropped: Vec::new(), has_lines: true }
     }
@@ -210,7 +210,7 @@ impl Imported {
             return Err(FormatError::new(file, 1, "there is no buffer in it that needs a place"));
         }
         if !empty.is_empty() {
-            let why = format!("no buffer in them needs a place: {}", names(&empty));
+            let why = format!("no buffer in them needs a place: {}", list_part_names(&empty));
             self.dropped.push(Dropped::new(empty.len() as u64, "traces", why));
         }
         Ok(self)
@@ -221,8 +221,8 @@ impl Imported {
     /// # Errors
     ///
     /// If there is no such part, or there are several and the options name none.
-    pub fn part(self, file: &str, options: &ReadOptions) -> Result<Part, FormatError> {
-        let names = || names(&self.parts);
+    pub fn chosen_part(self, file: &str, options: &ReadOptions) -> Result<Part, FormatError> {
+        let names = || list_part_names(&self.parts);
         let error = |reason: String| match self.has_lines {
             true => FormatError::new(file, 1, reason),
             false => FormatError::at_byte(file, 0, reason),
@@ -241,18 +241,18 @@ impl Imported {
         }
     }
 
-    /// The trace of [`Self::part`]; what was left out becomes notices.
-    pub(crate) fn one(mut self, file: &str, options: &ReadOptions) -> Result<Trace, FormatError> {
+    /// The trace of [`Self::chosen_part`]; what was left out becomes notices.
+    pub(crate) fn single_trace(mut self, file: &str, options: &ReadOptions) -> Result<Trace, FormatError> {
         let dropped: Vec<String> =
             std::mem::take(&mut self.dropped).iter().map(ToString::to_string).collect();
-        let mut trace = self.part(file, options)?.trace;
+        let mut trace = self.chosen_part(file, options)?.trace;
         trace.notices.extend(dropped);
         Ok(trace)
     }
 }
 
 /// What the first parts are called.
-fn names(parts: &[Part]) -> String {
+fn list_part_names(parts: &[Part]) -> String {
     const MOST: usize = 20;
     let mut names: Vec<&str> = parts.iter().map(|part| part.name.as_str()).take(MOST).collect();
     if parts.len() > MOST {

@@ -32,26 +32,26 @@ impl InputLimits {
 
     /// Bytes of an input after decompression. It is read line by line, so this does not determine the memory.
     #[must_use]
-    pub const fn unpacked(self) -> u64 {
+    pub const fn unpacked_bytes(self) -> u64 {
         self.unpacked
     }
 
     /// Bytes of a file of another tool that is held in memory as a whole: 1/4 of an input, but at least 64 MiB.
     #[must_use]
-    pub const fn whole(self) -> u64 {
+    pub const fn whole_file_bytes(self) -> u64 {
         let most = at_least(self.unpacked / 4, DOCUMENT);
         if most < self.unpacked { most } else { self.unpacked }
     }
 
     /// Bytes of a line: 1/1024 of an input, but at least 16 MiB.
     #[must_use]
-    pub const fn line(self) -> u64 {
+    pub const fn line_bytes(self) -> u64 {
         at_least(self.unpacked / 1024, LINE)
     }
 
     /// Bytes of a document (JSON, TOML), which is held in memory as a whole: 1/256 of an input, but at least 64 MiB.
     #[must_use]
-    pub const fn document(self) -> u64 {
+    pub const fn document_bytes(self) -> u64 {
         at_least(self.unpacked / 256, DOCUMENT)
     }
 }

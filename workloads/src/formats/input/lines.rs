@@ -20,10 +20,10 @@ pub(crate) struct Lines<'r> {
 
 impl<'r> Lines<'r> {
     pub(crate) fn new(file: &str, input: impl Read + 'r, limits: InputLimits) -> Result<Self, FormatError> {
-        Ok(Self::of(file, Unpacked::new(file, input)?, limits))
+        Ok(Self::from_input(file, Unpacked::new(file, input)?, limits))
     }
 
-    pub(crate) fn of(file: &str, input: Unpacked<'r>, limits: InputLimits) -> Self {
+    pub(crate) fn from_input(file: &str, input: Unpacked<'r>, limits: InputLimits) -> Self {
         Self { file: file.to_owned(), input, limits, line: Vec::new(), number: 0, read: 0 }
     }
 
@@ -32,7 +32,7 @@ impl<'r> Lines<'r> {
         let blank_from = self.read;
         loop {
             self.skip_line_feeds(blank_from)?;
-            if !self.fill()? {
+            if !self.read_line()? {
                 return Ok(None);
             }
             if !self.line.trim_ascii().is_empty() {
@@ -41,7 +41,7 @@ impl<'r> Lines<'r> {
         }
         let text = std::str::from_utf8(&self.line).map_err(|error| {
             let at = self.read - self.line.len() as u64 + error.valid_up_to() as u64;
-            self.error(format!(
+            self.error_here(format!(
                 "byte {at} of the file is not valid UTF-8: it is neither text nor a known recording"
             ))
         })?;
@@ -49,7 +49,7 @@ impl<'r> Lines<'r> {
         Ok(Some((self.number, text.strip_suffix('\r').unwrap_or(text))))
     }
 
-    fn error(&self, reason: impl Into<String>) -> FormatError {
+    fn error_here(&self, reason: impl Into<String>) -> FormatError {
         FormatError::new(&self.file, self.number.max(1), reason)
     }
 
@@ -59,14 +59,14 @@ impl<'r> Lines<'r> {
             let chunk = match self.input.input.fill_buf() {
                 Ok(chunk) => chunk,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(self.error(self.input.reason(&error))),
+                Err(error) => return Err(self.error_here(self.input.error_reason(&error))),
             };
             let count = chunk.iter().take_while(|&&byte| byte == b'\n').count();
             let all = count == chunk.len() && count > 0;
             self.input.input.consume(count);
             self.number += count as u64;
-            self.count(count)?;
-            if self.read - blank_from > self.limits.line() {
+            self.count_bytes(count)?;
+            if self.read - blank_from > self.limits.line_bytes() {
                 return Err(self.over_line("the blank lines here have"));
             }
             if !all {
@@ -76,30 +76,32 @@ impl<'r> Lines<'r> {
     }
 
     /// Reads a line with its end; `false` after the last.
-    fn fill(&mut self) -> Result<bool, FormatError> {
+    fn read_line(&mut self) -> Result<bool, FormatError> {
         self.line.clear();
         self.number += 1;
-        let most = self.limits.line().min(self.limits.unpacked() - self.read).saturating_add(1);
+        let most = self.limits.line_bytes().min(self.limits.unpacked_bytes() - self.read).saturating_add(1);
         let line = self.input.input.by_ref().take(most).read_until(b'\n', &mut self.line);
-        let length = line.map_err(|error| self.error(self.input.reason(&error)))?;
-        self.count(length)?;
+        let length = line.map_err(|error| self.error_here(self.input.error_reason(&error)))?;
+        self.count_bytes(length)?;
         if self.number == 1 && self.line.starts_with(BYTE_ORDER_MARK) {
             self.line.drain(..BYTE_ORDER_MARK.len());
         }
-        if length as u64 > self.limits.line() && self.line.last() != Some(&b'\n') {
+        if length as u64 > self.limits.line_bytes() && self.line.last() != Some(&b'\n') {
             return Err(self.over_line("the line has"));
         }
         Ok(length > 0)
     }
 
     fn over_line(&self, what: &str) -> FormatError {
-        let most = self.limits.line();
-        self.error(format!("{what} more than {most} bytes, the limit of a line (--input-limit raises it)"))
+        let most = self.limits.line_bytes();
+        self.error_here(format!(
+            "{what} more than {most} bytes, the limit of a line (--input-limit raises it)"
+        ))
     }
 
-    fn count(&mut self, bytes: usize) -> Result<(), FormatError> {
+    fn count_bytes(&mut self, bytes: usize) -> Result<(), FormatError> {
         self.read += bytes as u64;
-        let most = self.limits.unpacked();
-        if self.read > most { Err(self.error(self.input.too_long(most))) } else { Ok(()) }
+        let most = self.limits.unpacked_bytes();
+        if self.read > most { Err(self.error_here(self.input.too_long(most))) } else { Ok(()) }
     }
 }

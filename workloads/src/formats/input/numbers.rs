@@ -1,6 +1,6 @@
 //! Whole numbers in text, and what is wrong with those that are none.
 
-use crate::formats::error::excerpt;
+use crate::formats::error::quote_excerpt;
 
 /// A whole number from 0 to 2^64 - 1.
 pub(crate) fn whole(what: &str, field: &str) -> Result<u64, String> {
@@ -11,7 +11,7 @@ pub(crate) fn whole(what: &str, field: &str) -> Result<u64, String> {
     }
     let digits = field.strip_prefix('-').unwrap_or(field);
     let numeric = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    let shown = excerpt(field);
+    let shown = quote_excerpt(field);
     Err(match (field.is_empty(), numeric, field.starts_with('-')) {
         (true, ..) => format!("{what} is empty"),
         (_, true, true) => format!("{what} {shown} is negative"),

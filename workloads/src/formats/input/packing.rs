@@ -21,7 +21,7 @@ impl Packing {
     pub(crate) const MARK: usize = 4;
 
     /// How a file that begins with these bytes is compressed.
-    pub(crate) fn of(start: &[u8]) -> Option<Self> {
+    pub(crate) fn from_start(start: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|packing| match packing {
             // A frame, or one to skip (some compressors put their own notes first).
             Self::Zstd => matches!(start, [0x28, 0xB5, 0x2F, 0xFD, ..] | [0x50..=0x5F, 0x2A, 0x4D, 0x18, ..]),
@@ -31,12 +31,12 @@ impl Packing {
     }
 
     /// How a file of this name has to be compressed.
-    pub(crate) fn promised(file: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|packing| file.ends_with(packing.ending()))
+    pub(crate) fn promised_by_name(file: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|packing| file.ends_with(packing.name_ending()))
     }
 
     /// The ending of a name that promises it.
-    const fn ending(self) -> &'static str {
+    const fn name_ending(self) -> &'static str {
         match self {
             Self::Zstd => ".zst",
             Self::Gzip => ".gz",
@@ -65,5 +65,5 @@ impl fmt::Display for Packing {
 
 /// A name without the ending that says how the file is compressed.
 pub(crate) fn without_packing(file: &str) -> &str {
-    Packing::ALL.iter().find_map(|packing| file.strip_suffix(packing.ending())).unwrap_or(file)
+    Packing::ALL.iter().find_map(|packing| file.strip_suffix(packing.name_ending())).unwrap_or(file)
 }

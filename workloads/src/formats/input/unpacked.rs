@@ -23,8 +23,8 @@ impl<'r> Unpacked<'r> {
         let bad = |error: io::Error| FormatError::new(file, 1, format!("cannot be read: {error}"));
         let mut start = Vec::with_capacity(Packing::MARK);
         input.by_ref().take(Packing::MARK as u64).read_to_end(&mut start).map_err(bad)?;
-        let packing = Packing::of(&start);
-        if let (None, Some(promised)) = (packing, Packing::promised(file)) {
+        let packing = Packing::from_start(&start);
+        if let (None, Some(promised)) = (packing, Packing::promised_by_name(file)) {
             return Err(FormatError::at_byte(file, 0, format!("not a {promised} file, or cut short")));
         }
         let whole = Cursor::new(start).chain(input);
@@ -41,7 +41,7 @@ impl<'r> Unpacked<'r> {
     }
 
     /// The first 64 KiB of it, or all of it. They are read again afterwards.
-    pub(crate) fn start(&mut self) -> &[u8] {
+    pub(crate) fn peek_start(&mut self) -> &[u8] {
         if self.start.is_none() {
             let mut start = Vec::new();
             // What cannot be read is reported where it is read again.
@@ -59,12 +59,12 @@ impl<'r> Unpacked<'r> {
 
     /// Whether the first thing in it is a JSON object.
     pub(crate) fn is_json(&mut self) -> bool {
-        let start = self.start();
+        let start = self.peek_start();
         start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start).trim_ascii_start().starts_with(b"{")
     }
 
     /// All of it, held in memory as a whole, if it has no more bytes than these.
-    pub(crate) fn bytes(self, file: &str, most: u64) -> Result<Vec<u8>, FormatError> {
+    pub(crate) fn read_bytes(self, file: &str, most: u64) -> Result<Vec<u8>, FormatError> {
         self.whole(most).map_err(|(bytes, reason)| FormatError::at_byte(file, bytes.len() as u64, reason))
     }
 
@@ -72,24 +72,24 @@ impl<'r> Unpacked<'r> {
     fn whole(mut self, most: u64) -> Result<Vec<u8>, (Vec<u8>, String)> {
         let mut bytes = Vec::new();
         match self.input.by_ref().take(most.saturating_add(1)).read_to_end(&mut bytes) {
-            Err(error) => Err((bytes, self.reason(&error))),
+            Err(error) => Err((bytes, self.error_reason(&error))),
             Ok(_) if bytes.len() as u64 > most => Err((bytes, self.too_long(most))),
             Ok(_) => Ok(bytes),
         }
     }
 
     /// Its bytes one after the other, and an error after `most` of them.
-    pub(crate) fn limited(self, most: u64) -> Limited<'r> {
+    pub(crate) fn into_limited(self, most: u64) -> Limited<'r> {
         Limited { unpacked: self, left: most, most }
     }
 
     /// All of it as text, which is held in memory as a whole.
-    pub(crate) fn document(self, file: &str, limits: InputLimits) -> Result<String, FormatError> {
-        self.text(file, limits.document().min(limits.unpacked()))
+    pub(crate) fn read_document(self, file: &str, limits: InputLimits) -> Result<String, FormatError> {
+        self.read_text(file, limits.document_bytes().min(limits.unpacked_bytes()))
     }
 
     /// The same, of no more bytes than these.
-    pub(crate) fn text(self, file: &str, most: u64) -> Result<String, FormatError> {
+    pub(crate) fn read_text(self, file: &str, most: u64) -> Result<String, FormatError> {
         let whole = self.whole(most);
         let mut bytes =
             whole.map_err(|(bytes, reason)| FormatError::new(file, line_at(&bytes, bytes.len()), reason))?;
@@ -104,8 +104,8 @@ impl<'r> Unpacked<'r> {
     }
 
     /// What an error of reading means.
-    pub(crate) fn reason(&self, error: &io::Error) -> String {
-        reason(self.packing, error)
+    pub(crate) fn error_reason(&self, error: &io::Error) -> String {
+        packing_reason(self.packing, error)
     }
 
     /// That the input is longer than it may be.
@@ -161,10 +161,10 @@ impl BufRead for Limited<'_> {
 
 /// An error of reading in words for people.
 fn in_words(packing: Option<Packing>, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), reason(packing, error))
+    io::Error::new(error.kind(), packing_reason(packing, error))
 }
 
-fn reason(packing: Option<Packing>, error: &io::Error) -> String {
+fn packing_reason(packing: Option<Packing>, error: &io::Error) -> String {
     match packing {
         Some(packing) => format!("the {packing} data is damaged or cut short: {error}"),
         None => format!("cannot be read: {error}"),
@@ -177,7 +177,7 @@ fn reason(packing: Option<Packing>, error: &io::Error) -> String {
 ///
 /// If it cannot be read, or is longer than an input may be.
 pub fn read_bytes(file: &str, input: impl Read, limits: InputLimits) -> Result<Vec<u8>, FormatError> {
-    Unpacked::new(file, input)?.bytes(file, limits.unpacked())
+    Unpacked::new(file, input)?.read_bytes(file, limits.unpacked_bytes())
 }
 
 /// The text of a document (JSON, TOML), which is held in memory as a whole: decompressed where it must be, without a
@@ -187,7 +187,7 @@ pub fn read_bytes(file: &str, input: impl Read, limits: InputLimits) -> Result<V
 ///
 /// What is wrong, and on which line: a limit, the encoding, the compression.
 pub fn read_document(file: &str, input: impl Read, limits: InputLimits) -> Result<String, FormatError> {
-    Unpacked::new(file, input)?.document(file, limits)
+    Unpacked::new(file, input)?.read_document(file, limits)
 }
 
 fn line_at(bytes: &[u8], at: usize) -> u64 {

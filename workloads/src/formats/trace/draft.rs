@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 use super::directive::{self, ALIGNMENT_KEY, ARENA_KEY, RANK_KEY, UNIT_KEY};
 use super::ids::unescape;
 use super::pauses::{RawPause, check_gaps};
-use crate::formats::error::excerpt;
+use crate::formats::error::quote_excerpt;
 use crate::formats::input::numbers::whole;
 use crate::formats::{FormatError, ReadOptions, Trace};
 
@@ -88,7 +88,7 @@ impl<'f> Draft<'f> {
         self.options
     }
 
-    pub(crate) fn error(&self, line: u64, reason: impl Into<String>) -> FormatError {
+    pub(crate) fn error_at(&self, line: u64, reason: impl Into<String>) -> FormatError {
         FormatError::new(self.file, line, reason)
     }
 
@@ -97,22 +97,22 @@ impl<'f> Draft<'f> {
     }
 
     /// Sets metadata that are no directive.
-    pub(crate) fn meta(&mut self, key: &str, value: impl Into<String>) {
+    pub(crate) fn set_metadata(&mut self, key: &str, value: impl Into<String>) {
         self.metadata.push((key.to_owned(), value.into()));
     }
 
     /// Takes the comment of a line in: `key: value` is metadata or a directive, all else is prose.
-    pub(crate) fn comment(&mut self, line: u64, comment: &str) -> Result<(), String> {
+    pub(crate) fn read_comment(&mut self, line: u64, comment: &str) -> Result<(), String> {
         self.comments += 1;
         if self.comments > MOST_COMMENTS {
             return Err(format!("more than {MOST_COMMENTS} comments"));
         }
         let Some((key, value)) = comment.split_once(':') else {
-            self.notices.extend(directive::misspelt(self.file, line, comment));
+            self.notices.extend(directive::misspelling_notice(self.file, line, comment));
             return Ok(());
         };
         let (key, value) = (key.trim_ascii(), value.trim_ascii());
-        match directive::of(key) {
+        match directive::find_directive(key) {
             _ if (key, value) == PLAN_MARK => self.is_plan = true,
             Some(ARENA_KEY) => self.declare_arena(&comment[ARENA_KEY.len()..])?,
             Some(ALIGNMENT_KEY) => {
@@ -121,15 +121,15 @@ impl<'f> Draft<'f> {
                 self.default_align = Some(Alignment::new(bytes).ok_or("the alignment is 0")?);
                 self.metadata.push((ALIGNMENT_KEY.to_owned(), value.to_owned()));
             }
-            Some(UNIT_KEY) if directive::nanoseconds(value).is_none() => {
-                return Err(format!("the step unit `{}` is not one of ns, us, ms, s", excerpt(value)));
+            Some(UNIT_KEY) if directive::nanoseconds_per_step(value).is_none() => {
+                return Err(format!("the step unit `{}` is not one of ns, us, ms, s", quote_excerpt(value)));
             }
             Some(known) => {
                 self.say_once(known, line)?;
                 self.metadata.push((known.to_owned(), value.to_owned()));
             }
             None => {
-                self.notices.extend(directive::misspelt(self.file, line, comment));
+                self.notices.extend(directive::misspelling_notice(self.file, line, comment));
                 self.metadata.push((key.to_owned(), value.to_owned()));
             }
         }
@@ -152,7 +152,7 @@ impl<'f> Draft<'f> {
         let (name, capacity) = rest.rsplit_once(':').ok_or("an arena without `: capacity`")?;
         let (name, capacity) = (name.trim_ascii(), capacity.trim_ascii());
         if self.arenas.iter().any(|arena| arena.name == name) {
-            return Err(format!("the arena `{}` is declared twice", excerpt(name)));
+            return Err(format!("the arena `{}` is declared twice", quote_excerpt(name)));
         }
         let capacity = match capacity {
             "" | "unlimited" => None,
@@ -165,7 +165,7 @@ impl<'f> Draft<'f> {
 
     /// The arena of the next buffer, by the name in its cell. An empty cell names the only arena of the trace, or the
     /// declared one without a name.
-    pub(crate) fn arena(&mut self, name: &str) -> Result<ArenaId, String> {
+    pub(crate) fn find_arena(&mut self, name: &str) -> Result<ArenaId, String> {
         let name = name.trim_ascii();
         let index = match self.arenas.iter().position(|arena| arena.name == name) {
             Some(index) => index,
@@ -186,7 +186,7 @@ impl<'f> Draft<'f> {
     }
 
     /// Makes room for exactly this many more buffers.
-    pub(crate) fn reserve(&mut self, buffers: usize) {
+    pub(crate) fn reserve_buffers(&mut self, buffers: usize) {
         self.buffers.reserve_exact(buffers);
         self.labels.reserve_exact(buffers);
         self.takes_default.reserve_exact(buffers);
@@ -194,7 +194,7 @@ impl<'f> Draft<'f> {
     }
 
     /// Takes a buffer in, and says its number; its life is not empty.
-    pub(crate) fn buffer(&mut self, raw: RawBuffer, arena: ArenaId) -> usize {
+    pub(crate) fn append_buffer(&mut self, raw: RawBuffer, arena: ArenaId) -> usize {
         let number = self.buffers.len();
         let one_step = LiveRange::new(0, 1).expect("not empty");
         self.buffers.push(Buffer {
@@ -220,7 +220,7 @@ impl<'f> Draft<'f> {
     }
 
     /// The life of a buffer as the file has it, half-open.
-    pub(crate) fn life(&self, buffer: usize) -> (u64, u64) {
+    pub(crate) fn raw_range(&self, buffer: usize) -> (u64, u64) {
         self.steps[buffer]
     }
 
@@ -233,7 +233,7 @@ impl<'f> Draft<'f> {
     pub(crate) fn check_pauses(&self) -> Result<(), FormatError> {
         for (buffer, pauses) in &self.pauses {
             let checked = check_gaps(pauses, self.steps[*buffer], self.buffers[*buffer].size.get());
-            checked.map_err(|reason| self.error(self.line(*buffer), reason))?;
+            checked.map_err(|reason| self.error_at(self.line(*buffer), reason))?;
         }
         Ok(())
     }
@@ -254,13 +254,13 @@ impl<'f> Draft<'f> {
         self.labels.get(buffer).and_then(|label| label.row).unwrap_or(self.header_line)
     }
 
-    pub(crate) fn finish(mut self) -> Result<Trace, FormatError> {
+    pub(crate) fn build_trace(mut self) -> Result<Trace, FormatError> {
         self.check_arenas()?;
-        self.align()?;
-        self.time();
-        let numbers = self.numbers()?;
-        let mut overwrites = self.pairs(&self.overwrites, &numbers, "may_overwrite")?;
-        let apart = self.pairs(&self.apart, &numbers, "apart")?;
+        self.align_sizes()?;
+        self.rank_steps();
+        let numbers = self.buffers_by_id()?;
+        let mut overwrites = self.parse_pairs(&self.overwrites, &numbers, "may_overwrite")?;
+        let apart = self.parse_pairs(&self.apart, &numbers, "apart")?;
         drop(numbers);
         if self.options.without_in_place && !overwrites.is_empty() {
             let count = overwrites.len();
@@ -272,7 +272,7 @@ impl<'f> Draft<'f> {
         let buffers = std::mem::take(&mut self.buffers);
         let builder = Instance::builder().buffers(buffers).arenas(std::mem::take(&mut self.arenas));
         let instance =
-            builder.in_place(permissions).apart(pairs).build().map_err(|error| self.refused(&error))?;
+            builder.in_place(permissions).apart(pairs).build().map_err(|error| self.locate_error(&error))?;
         let labels = Labels { buffers: self.labels, metadata: self.metadata };
         Ok(Trace { instance, labels, notices: self.notices })
     }
@@ -284,22 +284,22 @@ impl<'f> Draft<'f> {
         if self.arenas.len() == self.declared && self.declared <= 1 {
             return Ok(());
         }
-        let named = self.arenas.iter().map(|arena| format!("`{}`", excerpt(&arena.name)));
+        let named = self.arenas.iter().map(|arena| format!("`{}`", quote_excerpt(&arena.name)));
         let mut names: Vec<String> = named.take(MOST).collect();
         if self.arenas.len() > MOST {
             names.push("...".to_owned());
         }
         let reason = format!(
             "buffer `{}` names no arena, but the trace has {}: the column `arena` names one in each row, such as {}",
-            excerpt(self.name(buffer)),
+            quote_excerpt(self.name(buffer)),
             names.join(", "),
             names[0]
         );
-        Err(self.error(self.line(buffer), reason))
+        Err(self.error_at(self.line(buffer), reason))
     }
 
     /// Rounds sizes up and fills default alignments in.
-    fn align(&mut self) -> Result<(), FormatError> {
+    fn align_sizes(&mut self) -> Result<(), FormatError> {
         if let Some(align) = self.options.alignment {
             self.default_align = Some(align);
             self.metadata.retain(|(key, _)| key != ALIGNMENT_KEY);
@@ -311,7 +311,7 @@ impl<'f> Draft<'f> {
             let Some(rounded) = default.round_up(size.get()) else {
                 let reason =
                     format!("size {size}, rounded up to the alignment {default}, does not fit 64 bits");
-                return Err(self.error(self.line(index), reason));
+                return Err(self.error_at(self.line(index), reason));
             };
             self.buffers[index].size = Bytes::new(rounded);
             if self.takes_default[index] {
@@ -323,13 +323,13 @@ impl<'f> Draft<'f> {
     }
 
     /// Gives every buffer its live range and pauses, ranked where the steps ask for it.
-    fn time(&mut self) {
+    fn rank_steps(&mut self) {
         let asked = self.options.rank_steps || self.metadata.iter().any(|(key, _)| key == RANK_KEY);
         if asked && !self.metadata.iter().any(|(key, _)| key == RANK_KEY) {
             self.metadata.push((RANK_KEY.to_owned(), "yes".to_owned()));
         }
         let largest = self.steps.iter().map(|&(_, upper)| upper).max().unwrap_or(0);
-        let ranks = if asked || largest > u64::from(u32::MAX) { Some(self.ranks()) } else { None };
+        let ranks = if asked || largest > u64::from(u32::MAX) { Some(self.step_ranks()) } else { None };
         let step = |raw: u64| match &ranks {
             Some(ranks) => u32::try_from(ranks.partition_point(|&known| known < raw)),
             None => u32::try_from(raw),
@@ -355,7 +355,7 @@ impl<'f> Draft<'f> {
         }
     }
 
-    fn ranks(&self) -> Vec<u64> {
+    fn step_ranks(&self) -> Vec<u64> {
         let lives = self.steps.iter().flat_map(|&(lower, upper)| [lower, upper]);
         let pauses = self.pauses.iter().flat_map(|(_, pauses)| pauses);
         let mut all: Vec<u64> = lives.chain(pauses.flat_map(|pause| [pause.lower, pause.upper])).collect();
@@ -365,20 +365,20 @@ impl<'f> Draft<'f> {
     }
 
     /// The buffer of each id.
-    fn numbers(&self) -> Result<FxHashMap<&str, usize>, FormatError> {
+    fn buffers_by_id(&self) -> Result<FxHashMap<&str, usize>, FormatError> {
         let mut numbers = FxHashMap::with_capacity_and_hasher(self.labels.len(), rustc_hash::FxBuildHasher);
         for (index, label) in self.labels.iter().enumerate() {
             if let Some(first) = numbers.insert(label.name.as_str(), index) {
-                let name = excerpt(&label.name);
+                let name = quote_excerpt(&label.name);
                 let reason = format!("the id `{name}` is taken already, in line {}", self.line(first));
-                return Err(self.error(self.line(index), reason));
+                return Err(self.error_at(self.line(index), reason));
             }
         }
         Ok(numbers)
     }
 
     /// Pairs of a buffer and one that its cell names.
-    fn pairs(
+    fn parse_pairs(
         &self,
         lists: &[(usize, String)],
         numbers: &FxHashMap<&str, usize>,
@@ -389,8 +389,9 @@ impl<'f> Draft<'f> {
             for id in list.split_ascii_whitespace() {
                 let named = numbers.get(id).copied().or_else(|| numbers.get(unescape(id).as_str()).copied());
                 let Some(named) = named else {
-                    let reason = format!("{column} names `{}`, which is no id of this file", excerpt(id));
-                    return Err(self.error(self.line(*index), reason));
+                    let reason =
+                        format!("{column} names `{}`, which is no id of this file", quote_excerpt(id));
+                    return Err(self.error_at(self.line(*index), reason));
                 };
                 pairs.push((BufferId::from_index(*index), BufferId::from_index(named)));
             }
@@ -398,13 +399,15 @@ impl<'f> Draft<'f> {
         Ok(pairs)
     }
 
-    fn refused(&self, error: &InstanceError) -> FormatError {
-        let Some(buffer) = error.buffer() else { return self.error(self.header_line, error.to_string()) };
+    fn locate_error(&self, error: &InstanceError) -> FormatError {
+        let Some(buffer) = error.faulty_buffer() else {
+            return self.error_at(self.header_line, error.to_string());
+        };
         let mut reason = error.to_string();
         let name = self.labels.get(buffer.index()).map_or("", |label| label.name.as_str());
         if name != buffer.to_string() {
-            reason = format!("{reason} (buffer {buffer} is `{}`)", excerpt(name));
+            reason = format!("{reason} (buffer {buffer} is `{}`)", quote_excerpt(name));
         }
-        self.error(self.line(buffer.index()), reason)
+        self.error_at(self.line(buffer.index()), reason)
     }
 }

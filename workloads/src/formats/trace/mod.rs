@@ -57,12 +57,12 @@ impl Trace {
     /// ```
     #[must_use]
     pub fn step_nanoseconds(&self) -> Option<u64> {
-        directive::nanoseconds(self.labels.meta(directive::UNIT_KEY)?)
+        directive::nanoseconds_per_step(self.labels.meta_value(directive::UNIT_KEY)?)
     }
 
     /// The optimal height in bytes, where the workload was built around one (metadata `optimum`).
     #[must_use]
-    pub fn optimum(&self) -> Option<u64> {
-        self.labels.meta("optimum")?.parse().ok()
+    pub fn known_optimum(&self) -> Option<u64> {
+        self.labels.meta_value("optimum")?.parse().ok()
     }
 }

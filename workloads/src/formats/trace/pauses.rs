@@ -1,7 +1,7 @@
 //! The pauses of a buffer: the column `gaps`.
 
 use crate::formats::Dialect;
-use crate::formats::error::excerpt;
+use crate::formats::error::quote_excerpt;
 use crate::formats::input::numbers::whole;
 
 /// A pause as the file has it, half-open.
@@ -38,7 +38,7 @@ pub(crate) fn check_gaps(pauses: &[RawPause], (start, end): (u64, u64), size: u6
 }
 
 fn pause(gap: &str, dialect: Dialect) -> Result<RawPause, String> {
-    let bad = || format!("the gap `{}` is not `lo-hi` or `lo-hi@wlo:whi`", excerpt(gap));
+    let bad = || format!("the gap `{}` is not `lo-hi` or `lo-hi@wlo:whi`", quote_excerpt(gap));
     let (steps, window) = match gap.split_once('@') {
         Some((steps, window)) => (steps, Some(window.split_once(':').ok_or_else(bad)?)),
         None => (gap, None),
@@ -46,7 +46,7 @@ fn pause(gap: &str, dialect: Dialect) -> Result<RawPause, String> {
     let (lower, upper) = steps.split_once('-').ok_or_else(bad)?;
     let (lower, upper) = (whole("the gap's start", lower)?, whole("the gap's end", upper)?);
     let half_open = dialect.half_open(lower, upper).filter(|(lower, upper)| lower < upper);
-    let (lower, upper) = half_open.ok_or_else(|| format!("the gap `{}` is empty", excerpt(gap)))?;
+    let (lower, upper) = half_open.ok_or_else(|| format!("the gap `{}` is empty", quote_excerpt(gap)))?;
     let window = match window {
         Some((low, high)) => Some((whole("the window's start", low)?, whole("the window's end", high)?)),
         None => None,

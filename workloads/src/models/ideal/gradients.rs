@@ -17,32 +17,32 @@ impl Lowering<'_> {
         *number += 1;
         let number = if *number == 1 { String::new() } else { number.to_string() };
         let name = format!("{}.{kind}{number}", self.names[root.0]);
-        self.graph.tensor(Tensor::new(name, bytes).with_category("gradient"))
+        self.graph.add_tensor(Tensor::new(name, bytes).with_category("gradient"))
     }
 
-    fn fresh(&mut self, root: ValueId) -> Held {
-        let bytes = self.bytes(root);
+    fn fresh_gradient(&mut self, root: ValueId) -> Held {
+        let bytes = self.bytes_of(root);
         Held { tensor: self.gradient_tensor(root, "gradient", bytes), owners: Rc::default(), is_whole: true }
     }
 
     /// The tensor that the next operation writes the gradient of a value to.
-    pub(super) fn begin(&mut self, value: ValueId) -> Target {
-        let Storage { root, part } = self.storage(value);
+    pub(super) fn begin_gradient(&mut self, value: ValueId) -> Target {
+        let Storage { root, part } = self.storage_of(value);
         if self.gradients[root.0].is_none() {
-            let held = self.fresh(root);
+            let held = self.fresh_gradient(root);
             let tensor = held.tensor;
             self.gradients[root.0] = Some(Gradient { held, written: vec![part] });
             return Target { value, tensor, is_made: true, is_term: false };
         }
-        if let Some(tensor) = self.vacant(root, &part) {
+        if let Some(tensor) = self.vacant_gradient(root, &part) {
             return Target { value, tensor, is_made: false, is_term: false };
         }
-        let tensor = self.gradient_tensor(root, "gradient-term", self.bytes(value));
+        let tensor = self.gradient_tensor(root, "gradient-term", self.bytes_of(value));
         Target { value, tensor, is_made: true, is_term: true }
     }
 
     /// The gradient of a storage, if this part of it has not been written yet.
-    fn vacant(&mut self, root: ValueId, part: &Part) -> Option<TensorId> {
+    fn vacant_gradient(&mut self, root: ValueId, part: &Part) -> Option<TensorId> {
         let gradient = self.gradients[root.0].as_mut()?;
         if gradient.held.is_shared() || !gradient.written.iter().all(|other| other.is_apart(part)) {
             return None;
@@ -52,39 +52,39 @@ impl Lowering<'_> {
     }
 
     /// Adds the terms among the targets to their gradients.
-    pub(super) fn finish(&mut self, targets: Vec<Target>) {
+    pub(super) fn finish_gradients(&mut self, targets: Vec<Target>) {
         for target in targets.into_iter().filter(|target| target.is_term) {
             let term =
                 Held { tensor: target.tensor, owners: Rc::default(), is_whole: self.is_whole(target.value) };
-            self.add(target.value, term);
+            self.add_term(target.value, term);
         }
     }
 
     /// Makes an existing gradient that of a value, without a copy where possible.
-    pub(super) fn give(&mut self, value: ValueId, held: Held) {
-        let Storage { root, part } = self.storage(value);
+    pub(super) fn give_gradient(&mut self, value: ValueId, held: Held) {
+        let Storage { root, part } = self.storage_of(value);
         match &self.gradients[root.0] {
             None if part == Part::Whole => {
                 self.gradients[root.0] = Some(Gradient { held, written: vec![part] });
             }
             None => {
-                let target = self.begin(value);
-                self.copy(vec![held.tensor], target.tensor);
+                let target = self.begin_gradient(value);
+                self.copy_tensors(vec![held.tensor], target.tensor);
             }
-            Some(_) => match self.vacant(root, &part) {
-                Some(tensor) => self.copy(vec![held.tensor, tensor], tensor),
-                None => self.add(value, held),
+            Some(_) => match self.vacant_gradient(root, &part) {
+                Some(tensor) => self.copy_tensors(vec![held.tensor, tensor], tensor),
+                None => self.add_term(value, held),
             },
         }
     }
 
-    fn copy(&mut self, reads: Vec<TensorId>, to: TensorId) {
-        self.graph.operation(Operation::new("copy-gradient").reads(reads).writes([to]));
+    fn copy_tensors(&mut self, reads: Vec<TensorId>, to: TensorId) {
+        self.graph.add_operation(Operation::new("copy-gradient").with_inputs(reads).with_outputs([to]));
     }
 
     /// Adds a term to the gradient of a value.
-    fn add(&mut self, value: ValueId, term: Held) {
-        let Storage { root, part } = self.storage(value);
+    fn add_term(&mut self, value: ValueId, term: Held) {
+        let Storage { root, part } = self.storage_of(value);
         let Some(mut gradient) = self.gradients[root.0].take() else { return };
         let reads = unique(vec![gradient.held.tensor, term.tensor]);
         let sum = if !gradient.held.is_shared() {
@@ -92,16 +92,17 @@ impl Lowering<'_> {
         } else if part == Part::Whole && !term.is_shared() {
             term
         } else {
-            self.fresh(root)
+            self.fresh_gradient(root)
         };
-        self.graph.operation(Operation::new("add-gradient").reads(reads).writes([sum.tensor]));
+        self.graph
+            .add_operation(Operation::new("add-gradient").with_inputs(reads).with_outputs([sum.tensor]));
         gradient.written.push(part);
         self.gradients[root.0] = Some(Gradient { held: sum, written: gradient.written });
     }
 }
 
 /// The gradients with another part that earlier operations wrote. That part stays, so the operation reads them.
-pub(super) fn completed(targets: &[Target]) -> Vec<TensorId> {
+pub(super) fn completed_gradients(targets: &[Target]) -> Vec<TensorId> {
     let is_made = |tensor| targets.iter().any(|target| target.is_made && target.tensor == tensor);
     let parts = targets.iter().filter(|target| !target.is_made && !is_made(target.tensor));
     parts.map(|target| target.tensor).collect()

@@ -58,17 +58,17 @@ impl<'p> Lowering<'p> {
             parameter_gradients: vec![None; parameters],
         };
         for (number, &input) in program.inputs.iter().enumerate() {
-            lowering.own(input, format!("input{number}"), "input");
+            lowering.give_own_storage(input, format!("input{number}"), "input");
         }
         lowering
     }
 
-    pub(super) fn cost(&self, at: usize, call: &'p Call) -> Result<Costed<'p>, LowerError> {
+    pub(super) fn cost_call(&self, at: usize, call: &'p Call) -> Result<Costed<'p>, LowerError> {
         let function = call.function.name();
         let too_large = |what| LowerError::TooLarge { call: at + 1, function, what };
-        let flops = rules::flops(self.program, call).filter(|flops| flops.checked_mul(2).is_some());
+        let flops = rules::call_flops(self.program, call).filter(|flops| flops.checked_mul(2).is_some());
         let workspace = match call.function {
-            Function::Convolution(_) => self.settings.workspace.bytes(self.bytes(call.output).get()),
+            Function::Convolution(_) => self.settings.workspace.bytes_for(self.bytes_of(call.output).get()),
             _ => Some(0),
         };
         Ok(Costed {
@@ -79,44 +79,50 @@ impl<'p> Lowering<'p> {
         })
     }
 
-    pub(super) fn bytes(&self, value: ValueId) -> Bytes {
-        Bytes::new(FLOAT * elements(self.program.shape(value)))
+    pub(super) fn bytes_of(&self, value: ValueId) -> Bytes {
+        Bytes::new(FLOAT * elements(self.program.shape_of(value)))
     }
 
     /// Gives a value a storage of its own.
-    pub(super) fn own(&mut self, value: ValueId, name: String, category: &'static str) -> TensorId {
-        let mut tensor = Tensor::new(name.clone(), self.bytes(value)).with_category(category);
+    pub(super) fn give_own_storage(
+        &mut self,
+        value: ValueId,
+        name: String,
+        category: &'static str,
+    ) -> TensorId {
+        let mut tensor = Tensor::new(name.clone(), self.bytes_of(value)).with_category(category);
         tensor.output = value == self.result;
-        let tensor = self.graph.tensor(tensor);
+        let tensor = self.graph.add_tensor(tensor);
         self.tensors[value.0] = Some(tensor);
         self.storages[value.0] = Some(Storage { root: value, part: Part::Whole });
         self.names[value.0] = name;
         tensor
     }
 
-    pub(super) fn storage(&self, value: ValueId) -> Storage {
+    pub(super) fn storage_of(&self, value: ValueId) -> Storage {
         self.storages[value.0].clone().unwrap_or(Storage { root: value, part: Part::Some })
     }
 
     /// The tensor that holds a value.
-    pub(super) fn tensor(&self, value: ValueId) -> Option<TensorId> {
-        self.tensors[self.storage(value).root.0]
+    pub(super) fn tensor_of(&self, value: ValueId) -> Option<TensorId> {
+        self.tensors[self.storage_of(value).root.0]
     }
 
     pub(super) fn is_whole(&self, value: ValueId) -> bool {
-        self.storage(value).part == Part::Whole
+        self.storage_of(value).part == Part::Whole
     }
 
-    pub(super) fn parameter(&mut self, costed: &Costed<'_>, at: usize) -> TensorId {
+    pub(super) fn parameter_tensor(&mut self, costed: &Costed<'_>, at: usize) -> TensorId {
         let index = costed.call.parameters[at];
         if let Some(known) = self.parameters[index] {
             return known;
         }
-        let role = rules::role(&costed.call.function, at).map_or_else(|| at.to_string(), str::to_owned);
+        let role =
+            rules::parameter_role(&costed.call.function, at).map_or_else(|| at.to_string(), str::to_owned);
         let bytes = Bytes::new(FLOAT * elements(&self.program.parameters[index]));
         let name = format!("{}.{role}", costed.name);
         let tensor = Tensor::new(name.clone(), bytes).with_category("parameter");
-        let tensor = self.graph.tensor(tensor.as_external());
+        let tensor = self.graph.add_tensor(tensor.as_external());
         self.parameter_names[index] = name;
         self.parameters[index] = Some(tensor);
         tensor

@@ -70,17 +70,20 @@ pub use settings::{Gradients, LowerError, Settings};
 /// # Errors
 ///
 /// [`LowerError::TooLarge`] if the FLOPs or the workspace of a call do not fit 64 bits.
-pub fn lower(program: &Program, settings: Settings) -> Result<Graph, LowerError> {
+pub fn lower_program(program: &Program, settings: Settings) -> Result<Graph, LowerError> {
     let mut lowering = Lowering::new(program, settings);
-    let calls: Vec<Costed<'_>> =
-        program.calls().enumerate().map(|(at, call)| lowering.cost(at, call)).collect::<Result<_, _>>()?;
+    let calls: Vec<Costed<'_>> = program
+        .calls()
+        .enumerate()
+        .map(|(at, call)| lowering.cost_call(at, call))
+        .collect::<Result<_, _>>()?;
     for costed in &calls {
-        lowering.forward(costed);
+        lowering.lower_forward(costed);
     }
     if program.mode == Mode::Train {
-        lowering.seed();
+        lowering.add_loss_gradient();
         for costed in calls.iter().rev() {
-            lowering.backward(costed);
+            lowering.lower_backward(costed);
         }
     }
     Ok(lowering.graph.build()?)

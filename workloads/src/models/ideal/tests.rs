@@ -1,14 +1,14 @@
 use std::collections::BTreeMap;
 
 use planlab_dsa::Bytes;
-use planlab_graph::{Operation, Tensor, TensorId, liveness};
+use planlab_graph::{Operation, Tensor, TensorId, placement_problem};
 
 use super::*;
-use crate::models::net::{End, Net, Value};
+use crate::models::net::{End, Net, NetValue};
 
-fn graph(net: impl FnOnce(&Net) -> Value) -> Graph {
-    let program = Net::record(Mode::Train, End::Loss, net).expect("shapes fit");
-    lower(&program, Settings::default()).expect("small")
+fn graph(net: impl FnOnce(&Net) -> NetValue) -> Graph {
+    let program = Net::record_run(Mode::Train, End::Loss, net).expect("shapes fit");
+    lower_program(&program, Settings::default()).expect("small")
 }
 
 /// `kind: reads -> writes` of each operation of the backward pass.
@@ -20,14 +20,14 @@ fn backward(graph: &Graph) -> Vec<String> {
     lines.skip_while(|line| !line.starts_with("seed")).skip(1).collect()
 }
 
-fn loss(n: &Net, h: Value) -> Value {
+fn loss(n: &Net, h: NetValue) -> NetValue {
     n.binary_cross_entropy(h)
 }
 
 #[test]
 fn each_backward_operation_reads_what_it_needs() {
     let graph = graph(|n| {
-        let h = n.relu(n.dense_bias(n.input(vec![2, 3]), 4));
+        let h = n.relu(n.dense_bias(n.new_input(vec![2, 3]), 4));
         loss(n, n.dense(h, 1))
     });
     assert_eq!(
@@ -40,7 +40,7 @@ fn each_backward_operation_reads_what_it_needs() {
             "linear-weights: linear1.gradient input0 -> linear1.weight.gradient linear1.bias.gradient",
         ]
     );
-    let (instance, labels) = liveness(&graph, &graph.order()).expect("in order");
+    let (instance, labels) = placement_problem(&graph, &graph.operation_order()).expect("in order");
     let name = |buffer: planlab_dsa::BufferId| labels.buffers[buffer.index()].name.as_str();
     let pairs: Vec<_> =
         instance.in_place().iter().map(|pair| (name(pair.input), name(pair.output))).collect();
@@ -51,7 +51,7 @@ fn each_backward_operation_reads_what_it_needs() {
 fn a_gradient_that_two_values_share_is_not_added_to() {
     // s = a + b; the loss reads a again, after the sum. The gradient of s is that of b, too.
     let graph = graph(|n| {
-        let x = n.input(vec![2, 3]);
+        let x = n.new_input(vec![2, 3]);
         let (a, b) = (n.dense(x.clone(), 3), n.dense(x, 3));
         let s = n.add(a.clone(), b);
         let late = n.scale(a);
@@ -71,7 +71,7 @@ fn a_gradient_that_two_values_share_is_not_added_to() {
 #[test]
 fn where_all_share_a_gradient_the_sum_is_a_tensor_of_its_own() {
     let graph = graph(|n| {
-        let a = n.dense(n.input(vec![2, 3]), 3);
+        let a = n.dense(n.new_input(vec![2, 3]), 3);
         let b = n.scale(a.clone());
         let s = n.add(a.clone(), b);
         loss(n, n.add(s, a))
@@ -91,7 +91,7 @@ fn where_all_share_a_gradient_the_sum_is_a_tensor_of_its_own() {
 #[test]
 fn slices_write_their_parts_of_one_gradient() {
     let graph = graph(|n| {
-        let joined = n.dense(n.input(vec![2, 3]), 6);
+        let joined = n.dense(n.new_input(vec![2, 3]), 6);
         let part = |start| n.slice(joined.clone(), vec![0, start], vec![2, 3]);
         let product = n.multiply(part(0), part(3));
         loss(n, n.add(product, n.scale(part(0))))
@@ -110,8 +110,8 @@ fn slices_write_their_parts_of_one_gradient() {
 #[test]
 fn a_parameter_that_is_used_twice_has_one_gradient() {
     let graph = graph(|n| {
-        let weights = n.parameter(vec![3, 3]);
-        let h = n.project(n.input(vec![2, 3]), 3, [weights]);
+        let weights = n.new_parameter(vec![3, 3]);
+        let h = n.project(n.new_input(vec![2, 3]), 3, [weights]);
         loss(n, n.project(h, 3, [weights]))
     });
     let lines = backward(&graph);
@@ -130,7 +130,7 @@ fn names(graph: &Graph, tensors: &[TensorId]) -> String {
 #[test]
 fn the_backward_pass_of_an_lstm_reads_both_weight_matrices() {
     let graph = graph(|n| {
-        let h = n.lstm(n.input(vec![6, 3]), None, 2, 4);
+        let h = n.lstm(n.new_input(vec![6, 3]), None, 2, 4);
         let state = n.lstm_state(h, 2);
         loss(n, state)
     });
@@ -146,12 +146,12 @@ fn the_backward_pass_of_an_lstm_reads_both_weight_matrices() {
 
 #[test]
 fn the_cell_state_of_an_lstm_takes_memory_in_inference() {
-    let program = Net::record(Mode::Infer, End::Output, |n| {
-        let h = n.lstm(n.input(vec![6, 3]), None, 2, 4);
+    let program = Net::record_run(Mode::Infer, End::Output, |n| {
+        let h = n.lstm(n.new_input(vec![6, 3]), None, 2, 4);
         let state = n.lstm_state(h, 2);
-        n.lstm(n.input(vec![8, 3]), Some(state), 2, 4)
+        n.lstm(n.new_input(vec![8, 3]), Some(state), 2, 4)
     });
-    let graph = lower(&program.expect("shapes fit"), Settings::default()).expect("small");
+    let graph = lower_program(&program.expect("shapes fit"), Settings::default()).expect("small");
     let lines: Vec<_> = graph
         .operations()
         .iter()
@@ -174,11 +174,11 @@ fn the_cell_state_of_an_lstm_takes_memory_in_inference() {
 
 #[test]
 fn views_are_no_operations() {
-    let program = Net::record(Mode::Infer, End::Output, |n| {
-        let h = n.dense(n.input(vec![2, 3]), 4);
+    let program = Net::record_run(Mode::Infer, End::Output, |n| {
+        let h = n.dense(n.new_input(vec![2, 3]), 4);
         n.reshape(n.slice(h, vec![0, 2], vec![2, 2]), vec![4])
     });
-    let graph = lower(&program.expect("shapes fit"), Settings::default()).expect("small");
+    let graph = lower_program(&program.expect("shapes fit"), Settings::default()).expect("small");
     assert_eq!(graph.operations().len(), 1);
     let outputs: Vec<_> = graph.tensors().iter().filter(|tensor| tensor.output).collect();
     assert_eq!(outputs.len(), 1);
@@ -188,8 +188,8 @@ fn views_are_no_operations() {
 #[test]
 fn counts_that_do_not_fit_are_errors() {
     let program =
-        Net::record(Mode::Infer, End::Output, |n| n.dense(n.input(vec![1 << 40, 1 << 16]), 1 << 16));
-    let error = lower(&program.expect("countable"), Settings::default());
+        Net::record_run(Mode::Infer, End::Output, |n| n.dense(n.new_input(vec![1 << 40, 1 << 16]), 1 << 16));
+    let error = lower_program(&program.expect("countable"), Settings::default());
     assert!(matches!(error, Err(LowerError::TooLarge { call: 1, .. })), "{error:?}");
 }
 
@@ -229,7 +229,7 @@ proptest::proptest! {
         let mut sources: Vec<Vec<usize>> = vec![Vec::new()];
         let mut numbers = Vec::new();
         let graph = graph(|n| {
-            let mut values = vec![n.dense(n.input(vec![1, 1]), 1)];
+            let mut values = vec![n.dense(n.new_input(vec![1, 1]), 1)];
             numbers.push((1, 0));
             for &(kind, a, b) in &steps {
                 let (a, b) = (a % values.len(), b % values.len());

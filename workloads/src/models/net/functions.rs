@@ -22,64 +22,64 @@ impl Window {
     /// A square window with stride 1 and no padding.
     #[must_use]
     pub const fn square(kernel: u64) -> Self {
-        Self::of(kernel, kernel)
+        Self::from_sides(kernel, kernel)
     }
 
     /// A cube with stride 1 and no padding.
     #[must_use]
     pub const fn cube(kernel: u64) -> Self {
-        Self { kernel: [kernel; 3], ..Self::of(kernel, kernel) }
+        Self { kernel: [kernel; 3], ..Self::from_sides(kernel, kernel) }
     }
 
     /// A window with stride 1 and no padding.
     #[must_use]
-    pub const fn of(height: u64, width: u64) -> Self {
+    pub const fn from_sides(height: u64, width: u64) -> Self {
         Self { kernel: [1, height, width], stride: [1; 3], pad: [0; 3], dilation: [1; 3], covers_all: false }
     }
 
     /// Sets the stride. Default: 1.
     #[must_use]
-    pub const fn stride(self, stride: u64) -> Self {
-        self.strides([stride; 3])
+    pub const fn with_stride(self, stride: u64) -> Self {
+        self.with_strides([stride; 3])
     }
 
     /// Sets the strides for depth, height and width. Default: 1.
     #[must_use]
-    pub const fn strides(mut self, stride: [u64; 3]) -> Self {
+    pub const fn with_strides(mut self, stride: [u64; 3]) -> Self {
         self.stride = stride;
         self
     }
 
     /// Sets the padding in height and width, and in depth if the window is a cube. Default: 0.
     #[must_use]
-    pub const fn pad(mut self, pad: u64) -> Self {
+    pub const fn with_padding(mut self, pad: u64) -> Self {
         self.pad = [if self.kernel[0] > 1 { pad } else { 0 }, pad, pad];
         self
     }
 
     /// Sets the padding above and below, left and right. Default: 0.
     #[must_use]
-    pub const fn pads(mut self, vertical: u64, horizontal: u64) -> Self {
+    pub const fn with_paddings(mut self, vertical: u64, horizontal: u64) -> Self {
         self.pad = [0, vertical, horizontal];
         self
     }
 
     /// Rounds the output size up: a last window may reach past the end. Default: rounded down.
     #[must_use]
-    pub const fn covering(mut self) -> Self {
+    pub const fn rounding_up(mut self) -> Self {
         self.covers_all = true;
         self
     }
 
     /// The extents of the window, dilation included, on the last `rank` axes.
-    pub(super) fn reach(self, rank: usize) -> Shape {
+    pub(super) fn window_extents(self, rank: usize) -> Shape {
         let axes = 3 - rank..3;
         axes.map(|axis| self.dilation[axis] * (self.kernel[axis] - 1) + 1).collect()
     }
 
     /// The spatial extents of the output; `None` if the window does not fit.
-    pub(super) fn output(self, extents: &[u64]) -> Option<Shape> {
-        let axes = (3 - extents.len()..).zip(extents).zip(self.reach(extents.len()));
+    pub(super) fn output_extents(self, extents: &[u64]) -> Option<Shape> {
+        let axes = (3 - extents.len()..).zip(extents).zip(self.window_extents(extents.len()));
         let one = |((axis, &extent), reach): ((usize, &u64), u64)| {
             let more = if self.covers_all { self.stride[axis] - 1 } else { 0 };
             let room = (extent + 2 * self.pad[axis]).checked_sub(reach)?;
@@ -89,8 +89,8 @@ impl Window {
     }
 
     /// The spatial extents of the output of a transposed convolution; `None` if nothing is left.
-    pub(super) fn spread(self, extents: &[u64]) -> Option<Shape> {
-        let axes = (3 - extents.len()..).zip(extents).zip(self.reach(extents.len()));
+    pub(super) fn spread_extents(self, extents: &[u64]) -> Option<Shape> {
+        let axes = (3 - extents.len()..).zip(extents).zip(self.window_extents(extents.len()));
         let one = |((axis, &extent), reach): ((usize, &u64), u64)| {
             ((extent - 1) * self.stride[axis] + reach).checked_sub(2 * self.pad[axis]).filter(|&out| out > 0)
         };
@@ -118,7 +118,7 @@ impl From<Window> for Convolution {
 impl Convolution {
     /// Sets the number of groups. Default: 1.
     #[must_use]
-    pub const fn grouped(mut self, groups: u64) -> Self {
+    pub const fn with_groups(mut self, groups: u64) -> Self {
         self.groups = groups;
         self
     }
@@ -131,7 +131,7 @@ impl Convolution {
     }
 
     /// The shape of the weights.
-    pub(super) fn weights(&self, channels: u64, out: u64, rank: usize) -> Shape {
+    pub(super) fn weight_shape(&self, channels: u64, out: u64, rank: usize) -> Shape {
         let [first, second] = if self.is_transposed { [channels, out] } else { [out, channels] };
         let mut shape = vec![first, second / self.groups];
         shape.extend(&self.window.kernel[3 - rank..]);

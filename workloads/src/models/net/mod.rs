@@ -11,7 +11,7 @@
 //! ```
 //!
 //! A shape error (a window larger than its input, too many elements) does not stop the recording: ones replace the
-//! extents, and [`Net::record`] returns the first error.
+//! extents, and [`Net::record_run`] returns the first error.
 
 mod functions;
 mod program;
@@ -23,4 +23,4 @@ pub use functions::{Convolution, Function, Window};
 pub use program::{Call, End, Event, Mode, Parameter, Program, ValueId};
 pub use recorder::Net;
 pub use shape::{Shape, ShapeError, elements};
-pub use value::Value;
+pub use value::NetValue;

@@ -94,7 +94,7 @@ impl Program {
     ///
     /// If the program has no such value.
     #[must_use]
-    pub fn shape(&self, value: ValueId) -> &Shape {
+    pub fn shape_of(&self, value: ValueId) -> &Shape {
         &self.shapes[value.0]
     }
 

@@ -20,7 +20,7 @@ pub(super) struct Recording {
 
 impl Recording {
     /// The shape itself, or ones if it is not countable.
-    pub(super) fn checked(&mut self, shape: Shape) -> Shape {
+    pub(super) fn check_shape(&mut self, shape: Shape) -> Shape {
         if is_countable(&shape) {
             return shape;
         }
@@ -32,7 +32,7 @@ impl Recording {
 
 /// A handle of a value. The program records when the last handle of a value is dropped.
 #[derive(Clone)]
-pub struct Value(pub(super) Rc<Handle>);
+pub struct NetValue(pub(super) Rc<Handle>);
 
 pub(super) struct Handle {
     pub(super) id: ValueId,
@@ -49,13 +49,13 @@ impl Drop for Handle {
     }
 }
 
-impl fmt::Debug for Value {
+impl fmt::Debug for NetValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?} {:?}", self.0.id, self.0.shape)
     }
 }
 
-impl Value {
+impl NetValue {
     /// The extents.
     #[must_use]
     pub fn shape(&self) -> &[u64] {

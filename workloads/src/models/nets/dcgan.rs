@@ -13,7 +13,7 @@
 //! generator. Inference generates images.
 
 use super::model::{Input, Model, Published, Sizes};
-use crate::models::net::{Convolution, Function, Net, Value, Window};
+use crate::models::net::{Convolution, Function, Net, NetValue, Window};
 
 pub(crate) static MODELS: [Model; 1] = [Model {
     name: "dcgan",
@@ -27,9 +27,9 @@ pub(crate) static MODELS: [Model; 1] = [Model {
     build: dcgan,
 }];
 
-const HALVE: Window = Window::square(4).stride(2).pad(1);
+const HALVE: Window = Window::square(4).with_stride(2).with_padding(1);
 
-fn generator(n: &Net, noise: Value) -> Value {
+fn generator(n: &Net, noise: NetValue) -> NetValue {
     let up = |window: Window| Convolution::from(window).transposed();
     let mut h = n.relu(n.batch_norm(n.conv(noise, 512, up(Window::square(4)))));
     for out in [256, 128, 64] {
@@ -38,7 +38,7 @@ fn generator(n: &Net, noise: Value) -> Value {
     n.each(Function::Tanh, n.conv(h, 3, up(HALVE)))
 }
 
-fn discriminator(n: &Net, images: Value) -> Value {
+fn discriminator(n: &Net, images: NetValue) -> NetValue {
     let mut h = n.each(Function::LeakyRelu, n.conv(images, 64, HALVE));
     for out in [128, 256, 512] {
         h = n.each(Function::LeakyRelu, n.batch_norm(n.conv(h, out, HALVE)));
@@ -46,13 +46,13 @@ fn discriminator(n: &Net, images: Value) -> Value {
     n.each(Function::Sigmoid, n.conv(h, 1, Window::square(4)))
 }
 
-fn dcgan(n: &Net, sizes: Sizes) -> Value {
-    let made = generator(n, n.input(vec![sizes.batch, 100, 1, 1]));
+fn dcgan(n: &Net, sizes: Sizes) -> NetValue {
+    let made = generator(n, n.new_input(vec![sizes.batch, 100, 1, 1]));
     if !n.is_scored() {
         return made;
     }
-    let real = n.input(made.shape().to_vec());
+    let real = n.new_input(made.shape().to_vec());
     let loss = n.binary_cross_entropy(discriminator(n, n.stack(vec![real, made])));
-    n.report(&[&loss]);
+    n.report_values(&[&loss]);
     loss
 }

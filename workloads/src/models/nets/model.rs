@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::models::net::{Net, Value};
+use crate::models::net::{Net, NetValue};
 
 /// The input of a net.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Published {
         Self { parameters, flops, source, differs: "" }
     }
 
-    pub(crate) const fn differing(self, differs: &'static str) -> Self {
+    pub(crate) const fn with_difference(self, differs: &'static str) -> Self {
         Self { differs, ..self }
     }
 }
@@ -96,7 +96,7 @@ pub struct Model {
     pub input: Input,
     /// Published figures.
     pub published: Published,
-    pub(crate) build: fn(&Net, Sizes) -> Value,
+    pub(crate) build: fn(&Net, Sizes) -> NetValue,
 }
 
 impl PartialEq for Model {

@@ -11,7 +11,7 @@
 
 use super::model::{Input, Model, Published, Sizes};
 use super::transformers::attention::next_token_loss;
-use crate::models::net::{Net, Value};
+use crate::models::net::{Net, NetValue};
 use crate::models::seq2seq::{LAYERS, UNITS, VOCABULARY, sampled_tokens};
 
 pub(crate) static MODELS: [Model; 1] = [Model {
@@ -23,12 +23,12 @@ pub(crate) static MODELS: [Model; 1] = [Model {
 }];
 
 /// The vectors of packed tokens.
-fn embed(n: &Net, tokens: u64) -> Value {
-    let indices = n.input(vec![tokens]);
-    n.embedding(&indices, n.parameter(vec![VOCABULARY, UNITS]), UNITS)
+fn embed(n: &Net, tokens: u64) -> NetValue {
+    let indices = n.new_input(vec![tokens]);
+    n.embedding(&indices, n.new_parameter(vec![VOCABULARY, UNITS]), UNITS)
 }
 
-fn seq2seq(n: &Net, sizes: Sizes) -> Value {
+fn seq2seq(n: &Net, sizes: Sizes) -> NetValue {
     // More tokens than can be counted are refused where they are embedded.
     let (source, target) = match sizes.sequence {
         Some(length) => {

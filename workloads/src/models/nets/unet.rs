@@ -15,7 +15,7 @@
 //! two levels.
 
 use super::model::{Input, Model, Published, Sizes};
-use crate::models::net::{Convolution, Net, Value, Window};
+use crate::models::net::{Convolution, Net, NetValue, Window};
 
 pub(crate) static MODELS: [Model; 1] = [Model {
     name: "unet",
@@ -31,33 +31,33 @@ pub(crate) static MODELS: [Model; 1] = [Model {
 
 const LEVELS: [u64; 4] = [64, 128, 256, 512];
 
-fn double(n: &Net, x: Value, out: u64) -> Value {
+fn double(n: &Net, x: NetValue, out: u64) -> NetValue {
     let h = n.relu(n.conv_bias(x, out, Window::square(3)));
     n.relu(n.conv_bias(h, out, Window::square(3)))
 }
 
 /// The centre of `x`, with the extents of `like`.
-fn crop(n: &Net, x: Value, like: &Value) -> Value {
+fn crop(n: &Net, x: NetValue, like: &NetValue) -> NetValue {
     let mut shape = x.shape().to_vec();
     shape[2..].copy_from_slice(&like.shape()[2..]);
     let start = x.shape().iter().zip(&shape).map(|(all, part)| all.saturating_sub(*part) / 2).collect();
     n.slice(x, start, shape)
 }
 
-fn unet(n: &Net, sizes: Sizes) -> Value {
-    let mut h = n.input(vec![sizes.batch, 1, sizes.extent, sizes.extent]);
+fn unet(n: &Net, sizes: Sizes) -> NetValue {
+    let mut h = n.new_input(vec![sizes.batch, 1, sizes.extent, sizes.extent]);
     let mut across = Vec::new();
     for out in LEVELS {
         let mut level = double(n, h, out);
         if out == 512 {
             level = n.dropout(level);
         }
-        h = n.max_pool(level.clone(), Window::square(2).stride(2));
+        h = n.max_pool(level.clone(), Window::square(2).with_stride(2));
         across.push((level, out));
     }
     h = n.dropout(double(n, h, 1024));
     for (level, out) in across.into_iter().rev() {
-        let up = n.conv_bias(h, out, Convolution::from(Window::square(2).stride(2)).transposed());
+        let up = n.conv_bias(h, out, Convolution::from(Window::square(2).with_stride(2)).transposed());
         let cropped = crop(n, level, &up);
         h = double(n, n.concat(vec![cropped, up]), out);
     }
@@ -65,8 +65,8 @@ fn unet(n: &Net, sizes: Sizes) -> Value {
     if !n.is_scored() {
         return h;
     }
-    let labels = n.input(vec![sizes.batch, h.shape()[2], h.shape()[3]]);
+    let labels = n.new_input(vec![sizes.batch, h.shape()[2], h.shape()[3]]);
     let loss = n.softmax_cross_entropy(h, &labels);
-    n.report(&[&loss]);
+    n.report_values(&[&loss]);
     loss
 }

@@ -19,7 +19,7 @@
 //! 1. J. M. Robson, "Worst case fragmentation of first fit and best fit storage allocation strategies", Computer
 //!    Journal 20(3), 1977, doi:10.1093/comjnl/20.3.242: the stronger construction that contains this one.
 
-use super::{Gadget, scale, sequence};
+use super::{Gadget, gadget_scale, repeat_gadgets};
 use crate::synthetic::family::{Family, Made};
 use crate::synthetic::parameters::{N, ParameterError, SEED, Values};
 
@@ -32,26 +32,26 @@ pub const FAMILY: Family = Family {
 };
 
 fn make(values: &Values) -> Result<Made, ParameterError> {
-    sequence(values, FAMILY.name, |dice, room, at, first| {
+    repeat_gadgets(values, FAMILY.name, |dice, room, at, first| {
         let mut cells = 4;
-        if buffers(cells) > room {
+        if buffer_count(cells) > room {
             return None;
         }
-        while buffers(4 * cells) <= room {
+        while buffer_count(4 * cells) <= room {
             cells *= 4;
         }
         // Heights must not grow: later gadgets have at most as many cells, and smaller ones.
-        Some(gadget(u64::try_from(cells).expect("a count"), scale(dice, first, 16), at))
+        Some(build_gadget(u64::try_from(cells).expect("a count"), gadget_scale(dice, first, 16), at))
     })
 }
 
 /// The buffers of all rounds: 1, 4, 16, ... up to the number of cells.
-fn buffers(cells: usize) -> usize {
+fn buffer_count(cells: usize) -> usize {
     (4 * cells - 1) / 3
 }
 
 /// Rounds over `cells` cells, a power of four, each of `unit` granules.
-fn gadget(cells: u64, unit: u64, at: u32) -> Gadget {
+fn build_gadget(cells: u64, unit: u64, at: u32) -> Gadget {
     let rounds: Vec<(u64, u64)> = (0..).map(|j| (cells >> (2 * j), 1 << j)).take_while(|r| r.0 > 0).collect();
     let total: u64 = rounds.iter().map(|&(count, _)| count).sum();
     let end = at + u32::try_from(total).expect("no more than n") + 1;
@@ -64,7 +64,7 @@ fn gadget(cells: u64, unit: u64, at: u32) -> Gadget {
         for index in 0..count {
             let half = index / 2 * size;
             let (until, offset) = if index % 2 == 0 { (end, bottom + half) } else { (over, top + half) };
-            gadget.add(size * unit, (step, until), offset * unit);
+            gadget.add_buffer(size * unit, (step, until), offset * unit);
             step += 1;
         }
         bottom = top;

@@ -8,7 +8,7 @@
 //! 1. Y. Pisarchyk, J. Lee, "Efficient memory management for deep neural net inference", 2020,
 //!    arXiv:2001.03288: the heuristic.
 
-use super::{Gadget, scale, sequence};
+use super::{Gadget, gadget_scale, repeat_gadgets};
 use crate::synthetic::family::{Family, Made};
 use crate::synthetic::parameters::{N, ParameterError, SEED, Values};
 
@@ -24,25 +24,25 @@ fn make(values: &Values) -> Result<Made, ParameterError> {
     // More crumbs bring the ratio nearer to 3/2.
     let crumbs = if values.number("n") < 50 { 2 } else { 8 };
     let buffers = 4 + 2 * (crumbs + 1);
-    sequence(values, FAMILY.name, |dice, room, at, first| {
-        (room >= buffers).then(|| gadget(crumbs as u64, scale(dice, first, 128), at))
+    repeat_gadgets(values, FAMILY.name, |dice, room, at, first| {
+        (room >= buffers).then(|| build_gadget(crumbs as u64, gadget_scale(dice, first, 128), at))
     })
 }
 
 /// Lives of `crumbs` crumbs each, with one more crumb beside each outer life.
-fn gadget(crumbs: u64, crumb: u64, at: u32) -> Gadget {
+fn build_gadget(crumbs: u64, crumb: u64, at: u32) -> Gadget {
     let size = crumbs * crumb;
     let lives = |start, end| (at + start, at + end);
     let mut gadget = Gadget::new(2 * size + crumb, at + 9)
-        .with(size, lives(0, 3), size)
-        .with(size, lives(2, 5), 0)
-        .with(size, lives(4, 7), size)
-        .with(size, lives(6, 9), 0);
+        .with_buffer(size, lives(0, 3), size)
+        .with_buffer(size, lives(2, 5), 0)
+        .with_buffer(size, lives(4, 7), size)
+        .with_buffer(size, lives(6, 9), 0);
     for index in 0..=crumbs {
         // Below A, and the last one above it; D has all of them above.
         let beside_a = if index == crumbs { 2 * size } else { index * crumb };
-        gadget.add(crumb, lives(0, 1), beside_a);
-        gadget.add(crumb, lives(8, 9), size + index * crumb);
+        gadget.add_buffer(crumb, lives(0, 1), beside_a);
+        gadget.add_buffer(crumb, lives(8, 9), size + index * crumb);
     }
     gadget
 }

@@ -24,7 +24,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-use super::{Gadget, scale, sequence};
+use super::{Gadget, gadget_scale, repeat_gadgets};
 use crate::synthetic::family::{Family, Made};
 use crate::synthetic::parameters::{N, ParameterError, SEED, Values};
 
@@ -37,54 +37,54 @@ pub const FAMILY: Family = Family {
 };
 
 fn make(values: &Values) -> Result<Made, ParameterError> {
-    sequence(values, FAMILY.name, |dice, room, at, first| {
-        let levels = (2..=24).rev().find(|&levels| buffers(levels) <= room)?;
-        Some(gadget(levels, scale(dice, first, 4096), at))
+    repeat_gadgets(values, FAMILY.name, |dice, room, at, first| {
+        let levels = (2..=24).rev().find(|&levels| buffer_count(levels) <= room)?;
+        Some(build_gadget(levels, gadget_scale(dice, first, 4096), at))
     })
 }
 
 /// The most lives of a tower that meet at one step.
-const fn meeting(levels: u32) -> usize {
+const fn lives_meeting(levels: u32) -> usize {
     levels as usize / 2 + 1
 }
 
 /// A tower's lives, plus those that make the load a whole number of slots.
-const fn buffers(levels: u32) -> usize {
-    (1 << (levels - 1)) + meeting(levels)
+const fn buffer_count(levels: u32) -> usize {
+    (1 << (levels - 1)) + lives_meeting(levels)
 }
 
 /// A life of a tower: start, end, level.
 type Life = (u32, u32, u32);
 
-fn gadget(levels: u32, base: u64, at: u32) -> Gadget {
-    let mut lives: Vec<Life> = Vec::with_capacity(buffers(levels));
-    let end = tower(levels, at, &mut lives);
-    lives.extend(std::iter::repeat_n((end, end + 1, 1), meeting(levels)));
+fn build_gadget(levels: u32, base: u64, at: u32) -> Gadget {
+    let mut lives: Vec<Life> = Vec::with_capacity(buffer_count(levels));
+    let end = add_tower(levels, at, &mut lives);
+    lives.extend(std::iter::repeat_n((end, end + 1, 1), lives_meeting(levels)));
     lives.sort_unstable();
     let size = |level: u32| base + u64::from(levels - level);
-    let slots = slots(&lives);
-    let mut gadget = Gadget::new(meeting(levels) as u64 * size(1), end + 1);
+    let slots = assign_slots(&lives);
+    let mut gadget = Gadget::new(lives_meeting(levels) as u64 * size(1), end + 1);
     for (&(start, end, level), slot) in lives.iter().zip(slots) {
-        gadget.add(size(level), (start, end), slot * size(1));
+        gadget.add_buffer(size(level), (start, end), slot * size(1));
     }
     gadget
 }
 
 /// Adds the tower of a level from a step on; the last step of its top life, the tip, meets no other life. Returns the
 /// step after it.
-fn tower(level: u32, at: u32, lives: &mut Vec<Life>) -> u32 {
+fn add_tower(level: u32, at: u32, lives: &mut Vec<Life>) -> u32 {
     if level == 1 {
         lives.push((at, at + 2, 1));
         return at + 2;
     }
-    let tip = tower(level - 1, at, lives);
-    let inner = (1..level - 1).fold(tip, |at, lower| tower(lower, at, lives));
+    let tip = add_tower(level - 1, at, lives);
+    let inner = (1..level - 1).fold(tip, |at, lower| add_tower(lower, at, lives));
     lives.push((tip - 1, inner + 1, level));
     inner + 1
 }
 
 /// Gives each life the lowest free slot, in order of starts.
-fn slots(lives: &[Life]) -> Vec<u64> {
+fn assign_slots(lives: &[Life]) -> Vec<u64> {
     let mut free = BTreeSet::new();
     let mut taken = BinaryHeap::new();
     let mut fresh = 0;

@@ -44,12 +44,12 @@ impl Gadget {
     }
 
     /// Adds a buffer of `size` granules that is live in `[start, end)` and lies at `offset` granules.
-    fn with(mut self, size: u64, (start, end): (u32, u32), offset: u64) -> Self {
-        self.add(size, (start, end), offset);
+    fn with_buffer(mut self, size: u64, (start, end): (u32, u32), offset: u64) -> Self {
+        self.add_buffer(size, (start, end), offset);
         self
     }
 
-    fn add(&mut self, size: u64, (start, end): (u32, u32), offset: u64) {
+    fn add_buffer(&mut self, size: u64, (start, end): (u32, u32), offset: u64) {
         let buffer = Buffer::new(Bytes::new(size * GRANULE), life(start, end));
         self.placed.push((buffer, offset * GRANULE));
     }
@@ -58,7 +58,7 @@ impl Gadget {
 /// Repeats gadgets while there is room for more buffers, then adds single buffers of one granule up to `n`; the rows
 /// are shuffled. `gadget` receives the remaining room, the step to start at, and whether it is the first: no later
 /// gadget may be higher.
-fn sequence(
+fn repeat_gadgets(
     values: &Values,
     name: &str,
     mut gadget: impl FnMut(&mut Dice, usize, u32, bool) -> Option<Gadget>,
@@ -78,11 +78,11 @@ fn sequence(
         at += 1;
     }
     dice.shuffle(&mut placed);
-    Made::solved(placed, optimum)
+    Made::from_placed(placed, optimum)
 }
 
 /// The scale of a gadget: the first has the largest, later ones between half of it and all of it.
-fn scale(dice: &mut Dice, first: bool, most: u64) -> u64 {
+fn gadget_scale(dice: &mut Dice, first: bool, most: u64) -> u64 {
     if first { most } else { dice.between(most / 2, most) }
 }
 
@@ -96,7 +96,7 @@ struct Path {
 impl Path {
     /// The gadget at a step, with units of `unit` granules. The optimum puts B and D at the bottom, A and C on top of
     /// B, which must be at least as large as D.
-    fn gadget(&self, unit: u64, at: u32) -> Gadget {
+    fn build_gadget(&self, unit: u64, at: u32) -> Gadget {
         let [a, b, c, d] = self.sizes;
         assert!(b >= d, "C lies on B, and D below C");
         let height = (b + a.max(c)) * unit;
@@ -104,13 +104,13 @@ impl Path {
         let offsets = [b, 0, b, 0];
         let parts = self.sizes.into_iter().zip(self.lives).zip(offsets);
         parts.fold(Gadget::new(height, end), |gadget, ((size, (start, end)), offset)| {
-            gadget.with(size * unit, (at + start, at + end), offset * unit)
+            gadget.with_buffer(size * unit, (at + start, at + end), offset * unit)
         })
     }
 
-    fn make(&self, values: &Values, name: &str) -> Result<Made, ParameterError> {
-        sequence(values, name, |dice, room, at, first| {
-            (room >= 4).then(|| self.gadget(scale(dice, first, 512), at))
+    fn make_instance(&self, values: &Values, name: &str) -> Result<Made, ParameterError> {
+        repeat_gadgets(values, name, |dice, room, at, first| {
+            (room >= 4).then(|| self.build_gadget(gadget_scale(dice, first, 512), at))
         })
     }
 }
@@ -122,7 +122,7 @@ mod tests {
     use planlab_dsa::{BufferId, Instance, Plan, testing};
 
     use super::*;
-    use crate::synthetic::construct;
+    use crate::synthetic::construct_instance;
 
     /// The height of a first fit in this order.
     fn first_fit(instance: &Instance, order: &[BufferId]) -> u64 {
@@ -140,7 +140,7 @@ mod tests {
     fn by_breadth(instance: &Instance) -> Vec<BufferId> {
         let curve = instance.load_curve();
         let mut steps: Vec<u32> = (0..instance.horizon().get()).collect();
-        steps.sort_by_key(|&step| (Reverse(curve.at(planlab_dsa::Step::new(step))), step));
+        steps.sort_by_key(|&step| (Reverse(curve.load_at(planlab_dsa::Step::new(step))), step));
         let sizes = ordered(instance, |b| Reverse(b.size));
         let mut order = Vec::new();
         for step in steps {
@@ -187,7 +187,7 @@ mod tests {
     }
 
     fn ratio(family: &str, n: &str, height: impl Fn(&Instance) -> u64) -> f64 {
-        let made = construct(family, &[("n", n), ("seed", "3")]).expect("valid");
+        let made = construct_instance(family, &[("n", n), ("seed", "3")]).expect("valid");
         let optimum = made.optimum.expect("known").get();
         let plan = Plan::from_offsets(made.witness.clone().expect("known"));
         assert_eq!(made.instance.verify(plan).expect("valid").height().get(), optimum, "{family}");

@@ -26,7 +26,7 @@ macro_rules! families {
             name: $name,
             summary: $summary,
             parameters: &[N, SEED],
-            make: |values| $path.make(values, $name),
+            make: |values| $path.make_instance(values, $name),
         };
     )*};
 }

@@ -10,16 +10,16 @@
 //! 1. T. Sekiyama, T. Imamichi, H. Imai, R. Raymond, "Profile-guided memory optimization for deep neural
 //!    networks", 2018, arXiv:1804.10001.
 
-use super::tape::{IN_PLACE, Iteration, MODE, Saves, Step, lower};
+use super::tape::{IN_PLACE, Iteration, MODE, Saves, Step, lower_iterations};
 use crate::synthetic::dice::Dice;
 use crate::synthetic::family::{Family, Made};
 use crate::synthetic::parameters::{N, Parameter, ParameterError, SEED, Values};
 
 /// Forward operations of one iteration.
 pub(super) const DEPTH: Parameter =
-    Parameter::number("depth", "200", (1, 1_000_000), "forward operations of one iteration");
+    Parameter::from_number("depth", "200", (1, 1_000_000), "forward operations of one iteration");
 /// Images per batch.
-pub(super) const BATCH: Parameter = Parameter::number("batch", "32", (1, 4096), "images at a time");
+pub(super) const BATCH: Parameter = Parameter::from_number("batch", "32", (1, 4096), "images at a time");
 
 /// The family `chain`.
 pub const FAMILY: Family = Family {
@@ -37,19 +37,19 @@ fn make(values: &Values) -> Result<Made, ParameterError> {
     let mut steps = Vec::with_capacity(depth);
     while steps.len() < depth {
         let last = steps.len().checked_sub(1);
-        let shrinks = image.advance(steps.len());
+        let shrinks = image.advance_stage(steps.len());
         let inputs: Vec<usize> = last.into_iter().collect();
         if shrinks && last.is_some() {
-            steps.push(Step::new("pool", inputs, image.bytes(), Saves::Output));
+            steps.push(Step::new("pool", inputs, image.activation_bytes(), Saves::Output));
         } else if steps.len() % 2 == 0 {
             let factor = dice.between(3, 5);
-            steps.push(image.convolution(inputs, factor));
+            steps.push(image.convolution_step(inputs, factor));
         } else {
             steps.push(Step::new("relu", inputs, steps[steps.len() - 1].bytes, Saves::Output));
         }
     }
     let input = batch * 3 * 224 * 224 * 4;
-    lower(values, || Iteration { input, steps: steps.clone() })
+    lower_iterations(values, || Iteration { input, steps: steps.clone() })
 }
 
 /// The shape of activations at a depth: from stage to stage, sides halve and channels double.
@@ -69,7 +69,7 @@ impl Image {
     }
 
     /// Advances to the stage of a depth; returns whether the image shrank.
-    pub(super) fn advance(&mut self, depth: usize) -> bool {
+    pub(super) fn advance_stage(&mut self, depth: usize) -> bool {
         let stage = (depth / self.per_stage).min(Self::STAGES - 1);
         let shrinks = stage > self.stage;
         if shrinks {
@@ -81,14 +81,14 @@ impl Image {
     }
 
     /// The bytes of an activation.
-    pub(super) fn bytes(&self) -> u64 {
+    pub(super) fn activation_bytes(&self) -> u64 {
         self.batch * self.channels * self.side * self.side * 4
     }
 
     /// A 3 x 3 convolution; `quarters` of the stage's channels.
-    pub(super) fn convolution(&self, inputs: Vec<usize>, quarters: u64) -> Step {
-        let bytes = self.bytes() / 4 * quarters;
+    pub(super) fn convolution_step(&self, inputs: Vec<usize>, quarters: u64) -> Step {
+        let bytes = self.activation_bytes() / 4 * quarters;
         let weight = 9 * self.channels * self.channels * 4 / 4 * quarters;
-        Step::new("conv", inputs, bytes, Saves::Inputs).weighing(weight).with_workspace(8 << 20)
+        Step::new("conv", inputs, bytes, Saves::Inputs).with_weights(weight).with_workspace(8 << 20)
     }
 }

@@ -22,9 +22,9 @@ pub const FAMILY: Family = Family {
     parameters: &[
         N,
         SEED,
-        Parameter::number("streams", "4", (1, 1024), "streams that run at once"),
-        Parameter::number("sync", "32", (1, 1_000_000), "operations between two meetings"),
-        Parameter::choice(
+        Parameter::from_number("streams", "4", (1, 1024), "streams that run at once"),
+        Parameter::from_number("sync", "32", (1, 1_000_000), "operations between two meetings"),
+        Parameter::from_choices(
             "rule",
             &["late", "apart"],
             "buffers wait for the meeting, or are kept apart until then",
@@ -42,11 +42,11 @@ fn make(values: &Values) -> Result<Made, ParameterError> {
     let late = values.choice("rule") == "late";
     let buffers = ends.iter().zip(0..).map(|(&end, start)| {
         let end = if late { meeting(end) } else { end };
-        Buffer::new(size(&mut dice), life(start, end))
+        Buffer::new(random_size(&mut dice), life(start, end))
     });
-    let mut made = Made::plain(buffers.collect())?;
+    let mut made = Made::from_buffers(buffers.collect())?;
     if !late {
-        let pairs = pairs(&streams, &ends, meeting);
+        let pairs = keep_apart_pairs(&streams, &ends, meeting);
         let buffers = made.instance.buffers().to_vec();
         made.instance = Instance::builder().buffers(buffers).apart(pairs).build()?;
     }
@@ -72,13 +72,13 @@ fn last_uses(dice: &mut Dice, streams: &[u64]) -> Vec<u32> {
 }
 
 /// From 64 KiB to 16 MiB, with each power of two equally likely.
-fn size(dice: &mut Dice) -> Bytes {
+fn random_size(dice: &mut Dice) -> Bytes {
     let low = 1 << dice.between(16, 23);
     Bytes::new(dice.between(low / 512, 2 * low / 512) * 512)
 }
 
 /// Pairs each buffer with those that other streams allocate between its end and the next meeting.
-fn pairs(streams: &[u64], ends: &[u32], meeting: impl Fn(u32) -> u32) -> Vec<KeepApart> {
+fn keep_apart_pairs(streams: &[u64], ends: &[u32], meeting: impl Fn(u32) -> u32) -> Vec<KeepApart> {
     let horizon = u32::try_from(streams.len()).expect("n is bounded");
     let mut pairs = Vec::new();
     for (index, &end) in ends.iter().enumerate() {

@@ -10,7 +10,7 @@
 //! ```
 
 use planlab_dsa::Bytes;
-use planlab_graph::{Graph, GraphBuilder, OpId, Operation, Tensor, TensorId, liveness};
+use planlab_graph::{Graph, GraphBuilder, OpId, Operation, Tensor, TensorId, placement_problem};
 
 use crate::synthetic::family::Made;
 use crate::synthetic::parameters::{Parameter, ParameterError, Values};
@@ -42,7 +42,7 @@ impl Step {
         Self { kind, inputs: inputs.into(), bytes, weight: 0, workspace: 0, saves }
     }
 
-    pub(super) fn weighing(mut self, bytes: u64) -> Self {
+    pub(super) fn with_weights(mut self, bytes: u64) -> Self {
         self.weight = bytes;
         self
     }
@@ -53,7 +53,7 @@ impl Step {
     }
 
     /// The number of buffers that the step makes.
-    fn buffers(&self, train: bool) -> usize {
+    fn buffer_count(&self, train: bool) -> usize {
         let workspace = usize::from(self.workspace > 0);
         if train { 2 + usize::from(self.weight > 0) + 2 * workspace } else { 1 + workspace }
     }
@@ -67,9 +67,9 @@ pub(super) struct Iteration {
 
 /// Whether a net only runs forwards.
 pub(super) const MODE: Parameter =
-    Parameter::choice("mode", &["train", "infer"], "forward and backward, or forward only");
+    Parameter::from_choices("mode", &["train", "infer"], "forward and backward, or forward only");
 /// Whether element-wise operations may overwrite their input.
-pub(super) const IN_PLACE: Parameter = Parameter::choice(
+pub(super) const IN_PLACE: Parameter = Parameter::from_choices(
     "in-place",
     &["no", "yes"],
     "whether element-wise operations may overwrite their input",
@@ -77,7 +77,10 @@ pub(super) const IN_PLACE: Parameter = Parameter::choice(
 
 /// Runs as many iterations as needed for exactly `n` buffers. The last iteration is cut short, and scratch buffers that
 /// live for one operation make up the rest.
-pub(super) fn lower(values: &Values, mut next: impl FnMut() -> Iteration) -> Result<Made, ParameterError> {
+pub(super) fn lower_iterations(
+    values: &Values,
+    mut next: impl FnMut() -> Iteration,
+) -> Result<Made, ParameterError> {
     let n = values.count("n");
     let train = values.choice("mode") == "train";
     let in_place = values.choice("in-place") == "yes";
@@ -88,7 +91,7 @@ pub(super) fn lower(values: &Values, mut next: impl FnMut() -> Iteration) -> Res
         // An iteration has at least the input, the gradient of the loss and the first step.
         let mut needed = FIXED;
         let fits = |step: &&Step| {
-            needed += step.buffers(train);
+            needed += step.buffer_count(train);
             needed <= room
         };
         let count = iteration.steps.iter().take_while(fits).count();
@@ -96,12 +99,12 @@ pub(super) fn lower(values: &Values, mut next: impl FnMut() -> Iteration) -> Res
         if iteration.steps.is_empty() {
             break;
         }
-        net.run(&iteration);
-        room = n - net.graph.buffers();
+        net.run_iteration(&iteration);
+        room = n - net.graph.buffer_count();
     }
-    net.scratch(room);
+    net.distribute_scratch(room);
     let graph = net.graph.build().expect("a tape is a graph");
-    let (instance, labels) = liveness(&graph, &graph.order()).expect("a tape is in order");
+    let (instance, labels) = placement_problem(&graph, &graph.operation_order()).expect("a tape is in order");
     Ok(Made { instance, labels: Some(labels), optimum: None, witness: None })
 }
 
@@ -115,77 +118,78 @@ struct Net {
 }
 
 impl Net {
-    fn tensor(&mut self, bytes: u64, category: &'static str) -> TensorId {
-        self.graph.tensor(Tensor::new("", Bytes::new(bytes)).with_category(category))
+    fn add_tensor(&mut self, bytes: u64, category: &'static str) -> TensorId {
+        self.graph.add_tensor(Tensor::new("", Bytes::new(bytes)).with_category(category))
     }
 
-    fn run(&mut self, iteration: &Iteration) {
-        let input = self.tensor(iteration.input, "input");
-        self.graph.operation(Operation::new("load").writes([input]));
+    fn run_iteration(&mut self, iteration: &Iteration) {
+        let input = self.add_tensor(iteration.input, "input");
+        self.graph.add_operation(Operation::new("load").with_outputs([input]));
         let mut outputs = Vec::with_capacity(iteration.steps.len());
         for step in &iteration.steps {
-            let output = self.forward(step, input, &outputs);
+            let output = self.run_forward(step, input, &outputs);
             outputs.push(output);
         }
         if self.train {
-            self.backward(iteration, input, &outputs);
+            self.run_backward(iteration, input, &outputs);
         }
     }
 
-    fn forward(&mut self, step: &Step, input: TensorId, outputs: &[TensorId]) -> TensorId {
-        let output = self.tensor(step.bytes, "activation");
-        let reads = reads(step, input, outputs);
-        let mut operation = Operation::new(step.kind).writes([output]);
+    fn run_forward(&mut self, step: &Step, input: TensorId, outputs: &[TensorId]) -> TensorId {
+        let output = self.add_tensor(step.bytes, "activation");
+        let reads = step_reads(step, input, outputs);
+        let mut operation = Operation::new(step.kind).with_outputs([output]);
         operation = operation.with_workspace(Bytes::new(step.workspace));
         let elementwise = step.weight == 0 && step.workspace == 0;
-        if self.in_place && elementwise && self.graph.bytes(reads[0]).get() == step.bytes {
-            operation = operation.overwrites(reads[0], output);
+        if self.in_place && elementwise && self.graph.tensor_bytes(reads[0]).get() == step.bytes {
+            operation = operation.with_in_place(reads[0], output);
         }
-        self.graph.operation(operation.reads(reads));
+        self.graph.add_operation(operation.with_inputs(reads));
         output
     }
 
-    fn backward(&mut self, iteration: &Iteration, input: TensorId, outputs: &[TensorId]) {
+    fn run_backward(&mut self, iteration: &Iteration, input: TensorId, outputs: &[TensorId]) {
         let mut gradients: Vec<Option<TensorId>> = vec![None; outputs.len()];
         let mut weights = Vec::new();
         for (index, step) in iteration.steps.iter().enumerate().rev() {
             if index + 1 == outputs.len() {
-                let loss = self.tensor(step.bytes, "gradient");
-                self.graph.operation(Operation::new("loss").reads([outputs[index]]).writes([loss]));
+                let loss = self.add_tensor(step.bytes, "gradient");
+                self.graph
+                    .add_operation(Operation::new("loss").with_inputs([outputs[index]]).with_outputs([loss]));
                 gradients[index] = Some(loss);
             }
             // In an iteration that is cut short, an output that nothing reads has no gradient.
             let Some(gradient) = gradients[index] else { continue };
-            let mut operation = Operation::new(step.kind).reads([gradient]);
+            let mut operation = Operation::new(step.kind).with_inputs([gradient]);
             operation = operation.with_workspace(Bytes::new(step.workspace));
             operation = match step.saves {
                 Saves::Nothing => operation,
-                Saves::Inputs => operation.reads(reads(step, input, outputs)),
-                Saves::Output => operation.reads([outputs[index]]),
+                Saves::Inputs => operation.with_inputs(step_reads(step, input, outputs)),
+                Saves::Output => operation.with_inputs([outputs[index]]),
             };
             for &source in &step.inputs {
                 let known = gradients[source];
                 let bytes = iteration.steps[source].bytes;
-                let target = known.unwrap_or_else(|| self.tensor(bytes, "gradient"));
+                let target = known.unwrap_or_else(|| self.add_tensor(bytes, "gradient"));
                 gradients[source] = Some(target);
                 // A second consumer adds to the gradient in place.
-                operation = operation.reads(known).writes([target]);
+                operation = operation.with_inputs(known).with_outputs([target]);
             }
             if step.weight > 0 {
-                let weight = self.tensor(step.weight, "weight-gradient");
+                let weight = self.add_tensor(step.weight, "weight-gradient");
                 weights.push(weight);
-                operation = operation.writes([weight]);
+                operation = operation.with_outputs([weight]);
             }
-            self.graph.operation(operation);
+            self.graph.add_operation(operation);
         }
-        self.graph.operation(Operation::new("update").reads(weights));
+        self.graph.add_operation(Operation::new("update").with_inputs(weights));
     }
 
     /// Distributes buffers that live for one operation over the net.
-    fn scratch(&mut self, count: usize) {
-        let operations = self.graph.operations();
+    fn distribute_scratch(&mut self, count: usize) {
+        let operations = self.graph.operation_count();
         for index in 0..count {
-            let scratch = self.tensor(SCRATCH, "scratch");
+            let scratch = self.add_tensor(SCRATCH, "scratch");
             self.graph.also_writes(OpId::from_index(index % operations), scratch);
         }
     }
@@ -194,7 +198,7 @@ impl Net {
 /// Bytes of a scratch buffer.
 const SCRATCH: u64 = 512;
 
-fn reads(step: &Step, input: TensorId, outputs: &[TensorId]) -> Vec<TensorId> {
+fn step_reads(step: &Step, input: TensorId, outputs: &[TensorId]) -> Vec<TensorId> {
     if step.inputs.is_empty() {
         return vec![input];
     }

@@ -8,7 +8,7 @@
 //!
 //! 1. A. Vaswani et al., "Attention is all you need", NeurIPS 2017, arXiv:1706.03762.
 
-use super::tape::{IN_PLACE, Iteration, MODE, Saves, Step, lower};
+use super::tape::{IN_PLACE, Iteration, MODE, Saves, Step, lower_iterations};
 use crate::synthetic::dice::Dice;
 use crate::synthetic::family::{Family, Made};
 use crate::synthetic::parameters::{N, Parameter, ParameterError, SEED, Values};
@@ -22,9 +22,9 @@ pub const FAMILY: Family = Family {
         SEED,
         MODE,
         IN_PLACE,
-        Parameter::number("layers", "24", (1, 10_000), "layers of one iteration"),
-        Parameter::number("batch", "8", (1, 4096), "sequences at a time"),
-        Parameter::number("sequence", "512", (1, 65_536), "tokens of a sequence"),
+        Parameter::from_number("layers", "24", (1, 10_000), "layers of one iteration"),
+        Parameter::from_number("batch", "8", (1, 4096), "sequences at a time"),
+        Parameter::from_number("sequence", "512", (1, 65_536), "tokens of a sequence"),
     ],
     make,
 };
@@ -42,11 +42,11 @@ fn make(values: &Values) -> Result<Made, ParameterError> {
     let layers = values.count("layers").min(values.count("n"));
     let vocabulary = dice.pick(&[30_522, 50_257]);
     let mut steps =
-        vec![Step::new("embedding", [], shape.stream, Saves::Nothing).weighing(vocabulary * width * 4)];
+        vec![Step::new("embedding", [], shape.stream, Saves::Nothing).with_weights(vocabulary * width * 4)];
     for _ in 0..layers {
-        shape.layer(&mut steps);
+        shape.push_layer(&mut steps);
     }
-    lower(values, || Iteration { input: batch * sequence * 8, steps: steps.clone() })
+    lower_iterations(values, || Iteration { input: batch * sequence * 8, steps: steps.clone() })
 }
 
 /// The sizes in bytes that repeat in every layer.
@@ -57,20 +57,23 @@ struct Shape {
 }
 
 impl Shape {
-    fn layer(&self, steps: &mut Vec<Step>) {
+    fn push_layer(&self, steps: &mut Vec<Step>) {
         let entry = steps.len() - 1;
         steps.push(Step::new("norm", [entry], self.stream, Saves::Inputs));
-        steps.push(Step::new("qkv", [entry + 1], 3 * self.stream, Saves::Inputs).weighing(3 * self.weight));
+        steps.push(
+            Step::new("qkv", [entry + 1], 3 * self.stream, Saves::Inputs).with_weights(3 * self.weight),
+        );
         steps.push(Step::new("scores", [entry + 2], self.scores, Saves::Inputs));
         steps.push(Step::new("softmax", [entry + 3], self.scores, Saves::Output));
         steps.push(Step::new("dropout", [entry + 4], self.scores, Saves::Output));
         steps.push(Step::new("context", [entry + 5, entry + 2], self.stream, Saves::Inputs));
-        steps.push(Step::new("project", [entry + 6], self.stream, Saves::Inputs).weighing(self.weight));
+        steps.push(Step::new("project", [entry + 6], self.stream, Saves::Inputs).with_weights(self.weight));
         steps.push(Step::new("add", [entry + 7, entry], self.stream, Saves::Nothing));
         steps.push(Step::new("norm", [entry + 8], self.stream, Saves::Inputs));
-        steps.push(Step::new("up", [entry + 9], 4 * self.stream, Saves::Inputs).weighing(4 * self.weight));
+        steps
+            .push(Step::new("up", [entry + 9], 4 * self.stream, Saves::Inputs).with_weights(4 * self.weight));
         steps.push(Step::new("gelu", [entry + 10], 4 * self.stream, Saves::Inputs));
-        steps.push(Step::new("down", [entry + 11], self.stream, Saves::Inputs).weighing(4 * self.weight));
+        steps.push(Step::new("down", [entry + 11], self.stream, Saves::Inputs).with_weights(4 * self.weight));
         steps.push(Step::new("add", [entry + 12, entry + 8], self.stream, Saves::Nothing));
     }
 }

@@ -29,7 +29,8 @@ fn what_has_no_end_is_refused_by_its_limit() {
         let reason = of_line.replace("the line has", "the blank lines here have");
         assert_eq!(read(Box::new(io::Cursor::new(lines))).reason(), reason);
     }
-    let plan = PlanFile::read("p.csv", zeros(), InputLimits::default()).map(|_| ()).expect_err("a limit");
+    let plan =
+        PlanFile::read_rows("p.csv", zeros(), InputLimits::default()).map(|_| ()).expect_err("a limit");
     assert_eq!(plan.reason(), of_line);
     assert_eq!(
         check_input("<stdin>", &packed[..], InputLimits::default()).expect_err("a limit").reason(),
@@ -57,14 +58,14 @@ fn what_says_the_same_without_end_is_refused_before_it_fills_the_memory() {
     }
     let plan = format!("id,offset\n{}", "a,0\n".repeat(1 << 17));
     let error =
-        PlanFile::read("p.csv", plan.as_bytes(), InputLimits::default()).map(|_| ()).expect_err("again");
+        PlanFile::read_rows("p.csv", plan.as_bytes(), InputLimits::default()).map(|_| ()).expect_err("again");
     assert_eq!(error.reason(), "this row is there already, in line 65537");
 }
 
 #[test]
 fn the_unpacked_size_is_limited_and_the_limit_can_be_raised() {
     let text = rows(&(0..1000).map(|id| format!("{id},0,2,4\n\n")).collect::<String>());
-    let packed = compress(text.as_bytes(), 3).expect("compressed");
+    let packed = compress_zstd(text.as_bytes(), 3).expect("compressed");
     let read = |bytes: &[u8], limit: usize| {
         let options = ReadOptions { limits: InputLimits::new(limit as u64), ..ReadOptions::default() };
         read_trace("t.csv", bytes, &options).map(|trace| trace.instance.len())
@@ -90,7 +91,7 @@ fn bytes_that_are_wrong() {
         &latin,
         "t.csv:3: byte 28 of the file is not valid UTF-8: it is neither text nor a known recording",
     );
-    let whole = compress(rows(&"a,0,2,4\n".repeat(50_000)).as_bytes(), 3).expect("compressed");
+    let whole = compress_zstd(rows(&"a,0,2,4\n".repeat(50_000)).as_bytes(), 3).expect("compressed");
     for length in [5, whole.len() / 2, whole.len() - 1] {
         let error = read(&whole[..length]).expect_err("cut short");
         assert!(error.reason().starts_with("the zstd data is damaged or cut short"), "{error}");
@@ -159,7 +160,7 @@ fn the_content_counts_before_the_name() {
 
 #[test]
 fn a_name_that_ends_in_zst_promises_zstd() {
-    let whole = compress(rows("a,0,2,4\n").as_bytes(), 3).expect("compressed");
+    let whole = compress_zstd(rows("a,0,2,4\n").as_bytes(), 3).expect("compressed");
     let read = |bytes: &[u8]| read_trace("t.csv.zst", bytes, &ReadOptions::default());
     for bytes in [&whole[..0], &whole[..2], rows("a,0,2,4\n").as_bytes()] {
         let error = read(bytes).expect_err("no frame");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use planlab_dsa::{Backing, Bytes, OnlineAllocator, Requests, VerifiedPlan};
 use planlab_replay::cuda::{
-    self, Ballast, Builder, Contender, DriverError, Idle, News, Score, Strategy, compete,
+    self, Ballast, Builder, Contender, DriverError, Idle, News, Score, Strategy, compete_on_device,
 };
 use planlab_workloads::Trace;
 
@@ -14,61 +14,61 @@ use super::durations;
 use super::protocol::{Player, Reply, Request};
 use crate::cli::Device;
 use crate::inputs;
-use crate::kinds::pool::contender::{EMPTY_LOOP, build};
+use crate::kinds::pool::contender::{EMPTY_LOOP, build_allocator};
 use crate::kinds::pool::saboteurs;
-use crate::kinds::pool::subject::propagations;
-use crate::process::{receive, tell};
+use crate::kinds::pool::subject::trace_propagations;
+use crate::process::{receive_request, send_reply};
 use crate::shell::exit::{Exit, Failure, Verdict};
 
 /// Reads a request from stdin and plays it.
 pub(crate) fn serve() -> Verdict {
-    let (request, mut channel) = receive(|request: &Request| request.parent)?;
-    let played = traces(&request).and_then(|traces| perform(&request, &traces, &mut channel));
+    let (request, mut channel) = receive_request(|request: &Request| request.parent)?;
+    let played = open_traces(&request).and_then(|traces| perform(&request, &traces, &mut channel));
     let (reply, exit) = match played {
         Ok(reply) => (reply, Exit::Complete),
-        Err(failure) => (Reply::Unreadable { reason: failure.message() }, failure.exit),
+        Err(failure) => (Reply::Unreadable { reason: failure.full_message() }, failure.exit),
     };
-    tell(&mut channel, &reply)?;
+    send_reply(&mut channel, &reply)?;
     Ok(exit)
 }
 
-fn traces(request: &Request) -> Result<Vec<Trace>, Failure> {
-    request.sources.iter().map(inputs::open).collect()
+fn open_traces(request: &Request) -> Result<Vec<Trace>, Failure> {
+    request.sources.iter().map(inputs::open_trace).collect()
 }
 
 /// Plays all contenders in this process, and reports their turns.
 fn perform(request: &Request, traces: &[Trace], channel: &mut File) -> Result<Reply, Failure> {
-    let requests = propagations(traces, None);
+    let requests = trace_propagations(traces, None);
     let scores: Vec<Score> = traces
         .iter()
         .zip(&requests)
-        .map(|(trace, requests)| score(trace, requests, request.operation_ns))
+        .map(|(trace, requests)| trace_score(trace, requests, request.operation_ns))
         .collect();
-    let plans = plans(request, traces)?;
+    let plans = verify_plans(request, traces)?;
     let unavailable = |error: DriverError| Reply::Unavailable { reason: error.to_string() };
-    let device = match super::open(request.device) {
+    let device = match super::open_device(request.device) {
         Ok(device) => device,
         Err(error) => return Ok(unavailable(error)),
     };
-    let builders = request.contenders.iter().map(|player| builder(player, &device));
+    let builders = request.contenders.iter().map(|player| allocator_builder(player, &device));
     let builders: Vec<Box<Builder>> = builders.collect();
     let players = request.contenders.iter().zip(&plans).zip(&builders);
     let contenders = players.map(|((player, plan), builder)| Contender {
         key: player.key.clone(),
-        strategy: strategy(&player.key, plan.as_ref(), builder),
+        strategy: contender_strategy(&player.key, plan.as_ref(), builder),
     });
     let contenders: Vec<Contender<'_>> = contenders.collect();
-    if let Err(error) = device.rehearse(wake(request.device)) {
+    if let Err(error) = device.rehearse_turns(wake_time(request.device)) {
         return Ok(unavailable(error));
     }
-    let ballast = request.capacity.map(|bytes| device.leave(Bytes::new(bytes))).transpose();
+    let ballast = request.capacity.map(|bytes| device.leave_free(Bytes::new(bytes))).transpose();
     let ballast = match ballast {
         Ok(ballast) => ballast,
         Err(error) => return Ok(unavailable(error)),
     };
-    tell(channel, &Reply::Device(device.info().clone()))?;
+    send_reply(channel, &Reply::Device(device.info().clone()))?;
     let (mut told, mut broken) = (Ok(()), None);
-    compete(&device, &scores, &contenders, &request.protocol, &mut |news| {
+    compete_on_device(&device, &scores, &contenders, &request.protocol, &mut |news| {
         let reply = match news {
             News::Begins(contender) => Reply::Begins { contender },
             News::Ended(contender, performance) => Reply::Ended { contender, performance },
@@ -78,7 +78,7 @@ fn perform(request: &Request, traces: &[Trace], channel: &mut File) -> Result<Re
             }
         };
         if told.is_ok() {
-            told = tell(channel, &reply);
+            told = send_reply(channel, &reply);
         }
     });
     told?;
@@ -90,13 +90,16 @@ fn perform(request: &Request, traces: &[Trace], channel: &mut File) -> Result<Re
     }
     let given_back = ballast.map_or(Ok(()), Ballast::give_back);
     if let Err(error) = given_back.and(device.close()) {
-        tell(channel, &Reply::Lost { reason: error.to_string() })?;
+        send_reply(channel, &Reply::Lost { reason: error.to_string() })?;
     }
     Ok(Reply::Done)
 }
 
-fn plans<'t>(request: &Request, traces: &'t [Trace]) -> Result<Vec<Option<VerifiedPlan<'t>>>, Failure> {
-    let first = traces.first().ok_or_else(|| Failure::usage("nothing to play"))?;
+fn verify_plans<'t>(
+    request: &Request,
+    traces: &'t [Trace],
+) -> Result<Vec<Option<VerifiedPlan<'t>>>, Failure> {
+    let first = traces.first().ok_or_else(|| Failure::from_usage("nothing to play"))?;
     let verified = |player: &Player| match &player.plan {
         Some(plan) => Ok(Some(first.instance.verify(plan.clone())?)),
         None => Ok(None),
@@ -105,23 +108,27 @@ fn plans<'t>(request: &Request, traces: &'t [Trace]) -> Result<Vec<Option<Verifi
 }
 
 /// How long a device works before the first turn, because an idle GPU has slow clocks.
-const fn wake(device: Device) -> Duration {
+const fn wake_time(device: Device) -> Duration {
     if matches!(device, Device::Cuda(_)) { Duration::from_millis(300) } else { Duration::ZERO }
 }
 
-fn builder(player: &Player, device: &cuda::Device) -> Box<Builder> {
+fn allocator_builder(player: &Player, device: &cuda::Device) -> Box<Builder> {
     let key = player.key.clone();
     if saboteurs::find(&key) == Some(saboteurs::BROKEN_DEVICE) {
         let device = device.clone();
         return Box::new(move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
             device.break_down();
-            build(&key, backing)
+            build_allocator(&key, backing)
         });
     }
-    Box::new(move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { build(&key, backing) })
+    Box::new(move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { build_allocator(&key, backing) })
 }
 
-fn strategy<'a>(key: &str, plan: Option<&'a VerifiedPlan<'a>>, builder: &'a Builder) -> Strategy<'a> {
+fn contender_strategy<'a>(
+    key: &str,
+    plan: Option<&'a VerifiedPlan<'a>>,
+    builder: &'a Builder,
+) -> Strategy<'a> {
     match (key, plan) {
         (GRAPH_PLAN, Some(plan)) => Strategy::GraphPlan(plan),
         (key, Some(plan)) if is_planned(key) => Strategy::Plan(plan),
@@ -136,9 +143,9 @@ fn strategy<'a>(key: &str, plan: Option<&'a VerifiedPlan<'a>>, builder: &'a Buil
 
 /// The requests of a trace with the times of its operations, if known. A replay with operations has checked that they
 /// are.
-fn score(trace: &Trace, requests: &Requests, operation_ns: Option<u64>) -> Score {
+fn trace_score(trace: &Trace, requests: &Requests, operation_ns: Option<u64>) -> Score {
     let score = Score::new(requests);
-    match durations::of(trace, operation_ns) {
+    match durations::request_durations(trace, operation_ns) {
         Ok(times) => score.with_operations(times),
         Err(_) => score,
     }

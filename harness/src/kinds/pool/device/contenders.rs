@@ -2,7 +2,7 @@
 
 use planlab_dsa::VerifiedPlan;
 use planlab_replay::Work;
-use planlab_replay::cuda::shuffled;
+use planlab_replay::cuda::shuffle_plan;
 use planlab_solvers::online;
 use planlab_workloads::Trace;
 
@@ -11,7 +11,7 @@ use crate::kinds::pool::contender::{EMPTY_LOOP, PLAN};
 use crate::kinds::pool::{Contender, saboteurs};
 use crate::shell::exit::Failure;
 use crate::shell::keys::matching;
-use crate::shell::output::note;
+use crate::shell::output::print_note;
 
 /// The plan with its buffers at other places.
 pub(super) const SHUFFLED: &str = "plan/shuffled";
@@ -34,7 +34,7 @@ fn keys() -> Vec<&'static str> {
 /// The plans, contenders derived from them, and the allocators that the globs match. Matches of a glob that cannot be
 /// played here are left out (a graph without kernels or of several traces, the empty loop with kernels). Keys that are
 /// named in full stay.
-pub(super) fn contenders(
+pub(super) fn device_contenders(
     plans: &[Contender],
     args: &ReplayArgs,
     trace: &Trace,
@@ -47,17 +47,17 @@ pub(super) fn contenders(
             continue;
         }
         if key != SHUFFLED && key != GRAPH_PLAN {
-            contenders.push(Contender::allocator(key));
+            contenders.push(Contender::from_allocator(key));
             continue;
         }
         if plans.is_empty() && is_named {
-            return Err(Failure::usage(format!("`{key}` needs a plan: --plan or --planner")));
+            return Err(Failure::from_usage(format!("`{key}` needs a plan: --plan or --planner")));
         }
         for plan in plans {
-            match derived(key, plan, trace, args.seed) {
+            match derived_contender(key, plan, trace, args.seed) {
                 Some(made) => contenders.push(made),
-                None if is_named => return Err(Failure::usage(without(key, plan))),
-                None => note(&without(key, plan)),
+                None if is_named => return Err(Failure::from_usage(plan_without(key, plan))),
+                None => print_note(&plan_without(key, plan)),
             }
         }
     }
@@ -72,15 +72,15 @@ const fn has_kernels(args: &ReplayArgs) -> bool {
     matches!(args.work, Work::Kernels | Work::Operations)
 }
 
-fn without(key: &str, plan: &Contender) -> String {
+fn plan_without(key: &str, plan: &Contender) -> String {
     format!("no `{key}` of {}: its buffers are not free to move", plan.name())
 }
 
 /// The contender that a key derives from a plan; `None` if the plan cannot be shuffled.
-fn derived(key: &str, contender: &Contender, trace: &Trace, seed: u64) -> Option<Contender> {
+fn derived_contender(key: &str, contender: &Contender, trace: &Trace, seed: u64) -> Option<Contender> {
     let plan = contender.plan.clone()?;
     let plan = match key {
-        SHUFFLED => shuffled(&trace.instance.verify(plan).ok()?, seed).map(VerifiedPlan::into_plan)?,
+        SHUFFLED => shuffle_plan(&trace.instance.verify(plan).ok()?, seed).map(VerifiedPlan::into_plan)?,
         _ => plan,
     };
     let (planner, file) = (contender.planner.clone(), contender.file.clone());

@@ -14,16 +14,16 @@ use crate::shell::exit::Failure;
 /// # Errors
 ///
 /// The reason why the times are unknown.
-pub(super) fn of(trace: &Trace, same: Option<u64>) -> Result<Vec<u64>, String> {
+pub(super) fn request_durations(trace: &Trace, same: Option<u64>) -> Result<Vec<u64>, String> {
     match same {
         Some(nanoseconds) => Ok(vec![nanoseconds; trace.instance.len()]),
-        None => recorded(trace),
+        None => recorded_durations(trace),
     }
 }
 
-fn recorded(trace: &Trace) -> Result<Vec<u64>, String> {
+fn recorded_durations(trace: &Trace) -> Result<Vec<u64>, String> {
     let unit = trace.step_nanoseconds().ok_or("it does not give the time of a step (`# step-unit: ns`)")?;
-    let steps = steps(trace);
+    let steps = original_steps(trace);
     let last = steps.iter().map(|&(_, end)| end).max().unwrap_or(0);
     let mut order: Vec<usize> = (0..steps.len()).collect();
     order.sort_by_key(|&buffer| (steps[buffer].0, buffer));
@@ -38,7 +38,7 @@ fn recorded(trace: &Trace) -> Result<Vec<u64>, String> {
 }
 
 /// First and last step of each buffer as in the file, because ranks are not times.
-fn steps(trace: &Trace) -> Vec<(u64, u64)> {
+fn original_steps(trace: &Trace) -> Vec<(u64, u64)> {
     let buffers = trace.instance.buffers().iter().zip(&trace.labels.buffers);
     let own = |(start, end): (u32, u32)| (u64::from(start), u64::from(end));
     buffers.map(|(buffer, label)| label.original_steps.unwrap_or_else(|| own(buffer.live.into()))).collect()
@@ -49,7 +49,7 @@ fn steps(trace: &Trace) -> Vec<(u64, u64)> {
 /// # Errors
 ///
 /// [`Failure`] with exit code 2 and the trace's name.
-pub(super) fn require(
+pub(super) fn require_durations(
     sources: &[Source],
     traces: &[Trace],
     same: Option<u64>,
@@ -59,9 +59,9 @@ pub(super) fn require(
     }
     let mut all = Vec::new();
     for (source, trace) in sources.iter().zip(traces) {
-        let times = recorded(trace).map_err(|reason| {
+        let times = recorded_durations(trace).map_err(|reason| {
             let says = "--operation-time TIME gives all operations the same";
-            Failure::usage(format!("{}: its operations have no times: {reason}; {says}", source.name))
+            Failure::from_usage(format!("{}: its operations have no times: {reason}; {says}", source.name))
         })?;
         all.extend(times.into_iter().flat_map(u64::to_le_bytes));
     }
@@ -85,25 +85,32 @@ mod tests {
     #[test]
     fn an_operation_lasts_until_the_next_request() {
         for rank in ["", "# rank-steps: yes\n"] {
-            let recorded = of(&trace(&format!("{rank}# step-unit: us\n"), ROWS), None);
+            let recorded = request_durations(&trace(&format!("{rank}# step-unit: us\n"), ROWS), None);
             assert_eq!(recorded, Ok(vec![3_000_000, 0, 5_000_000]), "{rank}");
         }
         let late = trace("# step-unit: ns\n", "a,5000000000,5000000007,8\n");
-        assert_eq!(of(&late, None), Ok(vec![7]), "steps past 32 bits are ranked, and stay times");
+        assert_eq!(
+            request_durations(&late, None),
+            Ok(vec![7]),
+            "steps past 32 bits are ranked, and stay times"
+        );
     }
 
     #[test]
     fn steps_that_are_no_times_say_nothing() {
         for head in ["", "# rank-steps: yes\n"] {
             let untold = trace(head, ROWS);
-            assert!(of(&untold, None).is_err_and(|reason| reason.contains("# step-unit: ns")), "{head}");
-            assert_eq!(of(&untold, Some(5)), Ok(vec![5; 3]));
+            assert!(
+                request_durations(&untold, None).is_err_and(|reason| reason.contains("# step-unit: ns")),
+                "{head}"
+            );
+            assert_eq!(request_durations(&untold, Some(5)), Ok(vec![5; 3]));
         }
     }
 
     #[test]
     fn an_operation_of_centuries_is_refused() {
         let long = trace("# step-unit: s\n", "a,0,4000000000000000000,8\n");
-        assert!(of(&long, None).is_err_and(|reason| reason.contains("too long")));
+        assert!(request_durations(&long, None).is_err_and(|reason| reason.contains("too long")));
     }
 }

@@ -26,10 +26,10 @@ use crate::cli::{Device, ReplayArgs};
 use crate::inputs::Source;
 use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::{Output, note};
+use crate::shell::output::{Output, print_note};
 use crate::shell::progress::Progress;
 use crate::shell::provenance;
-use crate::shell::quantity::{memory, nanoseconds};
+use crate::shell::quantity::{as_nanoseconds, format_memory};
 use crate::shell::text::Text;
 
 /// Default number of timed propagations of a process.
@@ -41,24 +41,24 @@ const WARM_UP_MOST: u32 = 4;
 const STEADY: u32 = 20;
 
 /// Opens a device.
-pub(crate) fn open(device: Device) -> Result<cuda::Device, DriverError> {
+pub(crate) fn open_device(device: Device) -> Result<cuda::Device, DriverError> {
     match device {
         Device::Host => Err(DriverError::Unavailable { reason: "the host is not a device".to_owned() }),
-        Device::Cuda(ordinal) => cuda::Device::cuda(ordinal),
-        Device::Simulated(bytes) => Ok(cuda::Device::simulated(Bytes::new(bytes))),
+        Device::Cuda(ordinal) => cuda::Device::open_cuda(ordinal),
+        Device::Simulated(bytes) => Ok(cuda::Device::with_simulation(Bytes::new(bytes))),
     }
 }
 
 /// Fails at once if the device is missing or cannot do what is asked.
-pub(crate) fn check(args: &ReplayArgs) -> Result<(), Failure> {
+pub(crate) fn check_device(args: &ReplayArgs) -> Result<(), Failure> {
     if !args.work.is_for_device() {
-        return Err(Failure::usage("on a device, --work may be `none`, `kernels` or `operations`"));
+        return Err(Failure::from_usage("on a device, --work may be `none`, `kernels` or `operations`"));
     }
     if args.threads != [1] {
-        return Err(Failure::usage("a replay on a device has one thread"));
+        return Err(Failure::from_usage("a replay on a device has one thread"));
     }
     if matches!(args.device, Device::Cuda(_)) {
-        cuda::probe().map_err(|error| Failure::usage(format!("no replay on a GPU: {error}")))?;
+        cuda::probe().map_err(|error| Failure::from_usage(format!("no replay on a GPU: {error}")))?;
     }
     Ok(())
 }
@@ -72,25 +72,25 @@ pub(crate) fn run(
     cancel: &CancelToken,
     output: Output,
 ) -> Verdict {
-    let first = traces.first().ok_or_else(|| Failure::usage("nothing to play"))?;
-    let contenders = contenders::contenders(plans, args, first)?;
-    let subject = Subject::of(sources, traces);
-    let settings = settings(args, sources, traces)?;
+    let first = traces.first().ok_or_else(|| Failure::from_usage("nothing to play"))?;
+    let contenders = contenders::device_contenders(plans, args, first)?;
+    let subject = Subject::from_sources(sources, traces);
+    let settings = replay_settings(args, sources, traces)?;
     let bar = Progress::new(args.reps.into(), "processes");
     let mut rows: Vec<ReplayRow> = Vec::new();
     for repetition in 0..args.reps {
         let (started_ns, provenance) = (now_ns(), provenance::beside_device(1));
         let round = Round { args, sources, contenders: &contenders, settings: &settings, repetition };
-        let Some((device, performances)) = round.play(cancel)? else { break };
+        let Some((device, performances)) = round.play_round(cancel)? else { break };
         bar.inc(1);
         let made = contenders.iter().zip(performances).map(|(contender, played)| {
             let when = (repetition, started_ns);
             of_turn(&subject, contender, &settings, when, &device, played, provenance.clone())
         });
         let made: Vec<ReplayRow> = made.collect();
-        let is_kept = keeper.keep(&made);
+        let is_kept = keeper.keep_rows(&made);
         if output.json {
-            made.iter().try_for_each(|row| output.value(&shared::object(row, "")))?;
+            made.iter().try_for_each(|row| output.print_value(&shared::process_object(row, "")))?;
         }
         rows.extend(made);
         if !is_kept {
@@ -99,13 +99,13 @@ pub(crate) fn run(
     }
     bar.finish_and_clear();
     if !output.json {
-        output.text(Text::from(head(&subject, args, &rows)) + table::table(&rows))?;
+        output.print_text(Text::from(table_head(&subject, args, &rows)) + table::table(&rows))?;
     }
-    keeper.end()?;
+    keeper.end_keeping()?;
     Ok(if cancel.is_cancelled() { Exit::Interrupted } else { exit_of(&rows) })
 }
 
-fn settings(args: &ReplayArgs, sources: &[Source], traces: &[Trace]) -> Result<Settings, Failure> {
+fn replay_settings(args: &ReplayArgs, sources: &[Source], traces: &[Trace]) -> Result<Settings, Failure> {
     let warm_up = args.warm_up.unwrap_or(WARM_UP);
     let protocol = Protocol {
         work: args.work,
@@ -117,15 +117,15 @@ fn settings(args: &ReplayArgs, sources: &[Source], traces: &[Trace]) -> Result<S
         rounds: args.rounds,
         seed: args.seed,
     };
-    let operation_ns = args.operation_time.map(nanoseconds);
+    let operation_ns = args.operation_time.map(as_nanoseconds);
     let recorded = match args.work {
-        Work::Operations => durations::require(sources, traces, operation_ns)?,
+        Work::Operations => durations::require_durations(sources, traces, operation_ns)?,
         _ => None,
     };
     Ok(Settings { protocol, operation_ns, recorded, capacity: args.capacity })
 }
 
-fn head(subject: &Subject, args: &ReplayArgs, rows: &[ReplayRow]) -> String {
+fn table_head(subject: &Subject, args: &ReplayArgs, rows: &[ReplayRow]) -> String {
     let work = match rows.first().map(|row| row.work) {
         Some(Work::Kernels) => "kernels write and read every buffer",
         Some(Work::Operations) => "kernels write and read every buffer, and work as long as operations do",
@@ -133,8 +133,8 @@ fn head(subject: &Subject, args: &ReplayArgs, rows: &[ReplayRow]) -> String {
     };
     let device = rows.first().map_or("", |row| row.device_name.as_str());
     if matches!(args.device, Device::Simulated(_)) {
-        note("a simulated device: its kernel times are not measurements");
+        print_note("a simulated device: its kernel times are not measurements");
     }
     let Subject { name, requests, peak, .. } = subject;
-    format!("{name}: {requests} requests, at most {} at once; {work}\n{device}\n\n", memory(*peak))
+    format!("{name}: {requests} requests, at most {} at once; {work}\n{device}\n\n", format_memory(*peak))
 }

@@ -13,8 +13,8 @@ use crate::cli::{Device, ReplayArgs};
 use crate::inputs::Source;
 use crate::kinds::pool::Contender;
 use crate::kinds::pool::environment::{PRELOAD, clear_allocators};
-use crate::kinds::pool::row::died;
-use crate::process::{Death, Talk, command, talk};
+use crate::kinds::pool::row::performance_of_death;
+use crate::process::{Death, Talk, hidden_command, talk_to_child};
 use crate::shell::exit::Failure;
 
 /// The contenders and settings of a repetition.
@@ -35,27 +35,29 @@ impl Round<'_> {
     /// # Errors
     ///
     /// If no child can be started, a trace cannot be read or the device is missing.
-    pub(super) fn play(&self, cancel: &CancelToken) -> Result<Option<Played>, Failure> {
-        let mut device = unknown(self.args.device);
+    pub(super) fn play_round(&self, cancel: &CancelToken) -> Result<Option<Played>, Failure> {
+        let mut device = unknown_device(self.args.device);
         let mut all: Vec<Option<Performance>> = vec![None; self.contenders.len()];
         loop {
             let left: Vec<usize> = (0..all.len()).filter(|&index| all[index].is_none()).collect();
             if left.is_empty() {
                 return Ok(Some((device, all.into_iter().flatten().collect())));
             }
-            let request = self.request(&left);
+            let request = self.round_request(&left);
             let limit = self.args.time_limit;
-            let talk = talk(child()?, &request, limit, cancel)?;
+            let talk = talk_to_child(child()?, &request, limit, cancel)?;
             if cancel.is_cancelled() {
                 return Ok(None);
             }
-            let mut heard = Heard::of(&talk.answer, left.len());
+            let mut heard = Heard::from_answer(&talk.answer, left.len());
             if let Some(reason) = heard.refusal.take() {
-                return Err(Failure::usage(reason));
+                return Err(Failure::from_usage(reason));
             }
             device = heard.device.take().unwrap_or(device);
             let lost = heard.lost.take();
-            let ended = heard.settle(talk.killed.as_ref() == Some(&Death::Timeout), || self.failed(&talk));
+            let ended = heard.settle_answers(talk.killed.as_ref() == Some(&Death::Timeout), || {
+                self.failed_performance(&talk)
+            });
             for (index, one) in left.into_iter().zip(ended) {
                 all[index] = one.map(|performance| with_lost(performance, lost.as_deref()));
             }
@@ -63,7 +65,7 @@ impl Round<'_> {
     }
 
     /// The request for the contenders left; each process has an order of its own.
-    fn request(&self, left: &[usize]) -> Request {
+    fn round_request(&self, left: &[usize]) -> Request {
         let player = |&index: &usize| {
             let contender = &self.contenders[index];
             Player { key: contender.key.clone(), plan: contender.plan.clone() }
@@ -80,8 +82,8 @@ impl Round<'_> {
         }
     }
 
-    fn failed(&self, talk: &Talk) -> Performance {
-        died(&talk.death(), &talk.stderr, self.args.time_limit)
+    fn failed_performance(&self, talk: &Talk) -> Performance {
+        performance_of_death(&talk.death_of_child(), &talk.stderr, self.args.time_limit)
     }
 }
 
@@ -102,7 +104,7 @@ struct Heard {
 
 impl Heard {
     /// Reads an answer up to its first invalid line; the last line of a child that died may be cut.
-    fn of(answer: &[u8], contenders: usize) -> Self {
+    fn from_answer(answer: &[u8], contenders: usize) -> Self {
         let mut heard = Self { ended: vec![None; contenders], ..Self::default() };
         let lines = answer.split(|&byte| byte == b'\n');
         for reply in lines.map_while(|line| serde_json::from_slice::<Reply>(line).ok()) {
@@ -128,7 +130,7 @@ impl Heard {
     /// The final figures of each contender; `None` if it has to play again. Those that ended a turn keep it, and the
     /// one in a turn when the child died has failed. If the time was over instead, that one plays again too, provided
     /// another had a turn before. At least one contender is final.
-    fn settle(mut self, is_late: bool, failed: impl Fn() -> Performance) -> Vec<Option<Performance>> {
+    fn settle_answers(mut self, is_late: bool, failed: impl Fn() -> Performance) -> Vec<Option<Performance>> {
         let has_turns = self.ended.iter().any(Option::is_some);
         match self.at_work.filter(|&place| !self.is_done && place < self.ended.len()) {
             Some(_) if is_late && has_turns => {}
@@ -155,13 +157,13 @@ fn with_lost(mut performance: Performance, lost: Option<&str>) -> Performance {
 }
 
 fn child() -> io::Result<Command> {
-    let mut command = command("run-device-replay")?;
+    let mut command = hidden_command("run-device-replay")?;
     clear_allocators(&mut command, Some(PRELOAD));
     Ok(command)
 }
 
 /// A device whose process died before it could name it.
-fn unknown(device: Device) -> DeviceInfo {
+fn unknown_device(device: Device) -> DeviceInfo {
     let (key, is_simulated) = match device {
         Device::Cuda(ordinal) => (format!("cuda:{ordinal}"), false),
         Device::Host | Device::Simulated(_) => ("simulated-cuda".to_owned(), true),
@@ -188,8 +190,8 @@ mod tests {
     fn ends(replies: &[Reply], is_late: bool) -> Vec<Option<End>> {
         let mut answer = answer(replies);
         answer.extend(b"{\"ended\": {\"contender\": 2, \"perf");
-        let failed = || Performance::failed(End::Failed, String::new());
-        let settled = Heard::of(&answer, 3).settle(is_late, failed);
+        let failed = || Performance::without_measurements(End::Failed, String::new());
+        let settled = Heard::from_answer(&answer, 3).settle_answers(is_late, failed);
         settled.iter().map(|one| one.as_ref().map(|one| one.status)).collect()
     }
 
@@ -211,11 +213,11 @@ mod tests {
     #[test]
     fn what_is_lost_in_the_end_stands_in_every_row() {
         let lost = Reply::Lost { reason: "cuStreamDestroy: lost".to_owned() };
-        let heard = Heard::of(&answer(&[ended(0), lost, Reply::Done]), 1);
+        let heard = Heard::from_answer(&answer(&[ended(0), lost, Reply::Done]), 1);
         assert!(heard.is_done);
         let says = "the device did not take all back in the end: cuStreamDestroy: lost";
         let of = |end, reason: &str| {
-            let played = Performance::failed(end, reason.to_owned());
+            let played = Performance::without_measurements(end, reason.to_owned());
             let told = with_lost(played, heard.lost.as_deref());
             (told.status, told.reason)
         };
@@ -228,7 +230,7 @@ mod tests {
     #[test]
     fn a_device_that_is_not_there_is_a_refusal() {
         let refusal = Reply::Unavailable { reason: "none".to_owned() };
-        let heard = Heard::of(&answer(&[refusal]), 1);
+        let heard = Heard::from_answer(&answer(&[refusal]), 1);
         assert_eq!(heard.refusal.as_deref(), Some("none"));
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn of_turn(
 ) -> ReplayRow {
     let place = Place { key: device.key.clone(), name: device.name.clone(), l2_bytes: device.l2_bytes };
     ReplayRow {
-        cell: cell(subject, contender, settings, device, &provenance.host),
+        cell: cell_digest(subject, contender, settings, device, &provenance.host),
         repetition,
         capacity: settings.capacity,
         started_ns,
@@ -42,14 +42,14 @@ pub(super) fn of_turn(
 }
 
 /// Digest of everything that defines the row except the repetition. It includes the device, its driver and its machine.
-fn cell(
+fn cell_digest(
     subject: &Subject,
     contender: &Contender,
     settings: &Settings,
     device: &DeviceInfo,
     host: &str,
 ) -> String {
-    let plan = contender.digest().map(|digest| digest.to_string());
+    let plan = contender.plan_digest().map(|digest| digest.to_string());
     let recorded = settings.recorded.map(|digest| digest.to_string()).unwrap_or_default();
     let parts = serde_json::json!([
         "device replay 3",

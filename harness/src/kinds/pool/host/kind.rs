@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use planlab_dsa::{Bytes, Plan, VerifiedPlan};
-use planlab_replay::host::{self, Contender, Effort, Order, Report, replay};
+use planlab_replay::host::{self, Contender, Effort, Order, Report, replay_contender};
 use planlab_replay::{Sequence, Work};
 use planlab_solvers::online;
 use planlab_workloads::Trace;
@@ -13,10 +13,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::cells::{Desk, Kind};
 use crate::inputs::{self, Source};
-use crate::kinds::pool::contender::{EMPTY_LOOP, PLAN, build, malloc};
+use crate::kinds::pool::contender::{EMPTY_LOOP, PLAN, build_allocator, find_malloc};
 use crate::kinds::pool::environment::clear_allocators;
 use crate::kinds::pool::saboteurs;
-use crate::kinds::pool::subject::propagations;
+use crate::kinds::pool::subject::trace_propagations;
 use crate::shell::exit::Failure;
 
 /// Contenders on the host.
@@ -58,7 +58,7 @@ impl Kind for HostReplay {
     type Kept = ();
 
     fn open(sources: &Vec<Source>) -> Result<Vec<Trace>, Failure> {
-        sources.iter().map(inputs::open).collect()
+        sources.iter().map(inputs::open_trace).collect()
     }
 
     fn perform(
@@ -66,7 +66,7 @@ impl Kind for HostReplay {
         asked: &HostRequest,
         _: Desk<'_>,
     ) -> Result<Result<Report, String>, Failure> {
-        Ok(perform(traces, asked).map_err(|failure| failure.message()))
+        Ok(perform(traces, asked).map_err(|failure| failure.full_message()))
     }
 
     fn loading(asked: &HostRequest) -> Duration {
@@ -75,20 +75,25 @@ impl Kind for HostReplay {
 
     fn prepare(asked: &HostRequest, command: &mut Command) {
         clear_allocators(command, None);
-        command.envs(malloc(&asked.contender).map_or(&[][..], |malloc| malloc.environment()).iter().copied());
+        command.envs(
+            find_malloc(&asked.contender)
+                .map_or(&[][..], |malloc| malloc.start_environment())
+                .iter()
+                .copied(),
+        );
     }
 }
 
 fn perform(traces: &[Trace], asked: &HostRequest) -> Result<Report, Failure> {
-    let first = traces.first().ok_or_else(|| Failure::usage("nothing to play"))?;
-    let sequences: Vec<Sequence> = propagations(traces, None).iter().map(Sequence::new).collect();
+    let first = traces.first().ok_or_else(|| Failure::from_usage("nothing to play"))?;
+    let sequences: Vec<Sequence> = trace_propagations(traces, None).iter().map(Sequence::new).collect();
     let plan = match &asked.plan {
         Some(plan) => Some(first.instance.verify(plan.clone())?),
         None => None,
     };
-    let build = |backing| build(&asked.contender, backing);
+    let build = |backing| build_allocator(&asked.contender, backing);
     let settings = &asked.settings;
-    let threads = NonZeroU32::new(settings.threads).ok_or_else(|| Failure::usage("no threads"))?;
+    let threads = NonZeroU32::new(settings.threads).ok_or_else(|| Failure::from_usage("no threads"))?;
     let order = Order {
         contender: contender(&asked.contender, plan.as_ref(), &build)?,
         sequences: &sequences,
@@ -101,7 +106,7 @@ fn perform(traces: &[Trace], asked: &HostRequest) -> Result<Report, Failure> {
             warm_up: settings.warm_up,
         },
     };
-    Ok(replay(&order))
+    Ok(replay_contender(&order))
 }
 
 fn contender<'a>(
@@ -109,15 +114,15 @@ fn contender<'a>(
     plan: Option<&'a VerifiedPlan<'a>>,
     build: host::BuildAllocator<'a>,
 ) -> Result<Contender<'a>, Failure> {
-    if let Some(malloc) = malloc(key) {
+    if let Some(malloc) = find_malloc(key) {
         return Ok(Contender::Malloc(malloc));
     }
     match (key, plan) {
         (PLAN, Some(plan)) => Ok(Contender::Plan(plan)),
         (EMPTY_LOOP, _) => Ok(Contender::EmptyLoop),
-        _ if online::allocator(key).is_some() || saboteurs::find(key).is_some() => {
+        _ if online::find_allocator(key).is_some() || saboteurs::find(key).is_some() => {
             Ok(Contender::Online(build))
         }
-        _ => Err(Failure::usage(format!("there is no contender `{key}`"))),
+        _ => Err(Failure::from_usage(format!("there is no contender `{key}`"))),
     }
 }

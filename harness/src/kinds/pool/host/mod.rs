@@ -24,18 +24,18 @@ use crate::inputs::Source;
 use crate::process::Death;
 use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::{Output, note, printable};
+use crate::shell::output::{Output, print_note, printable};
 use crate::shell::progress::Progress;
 use crate::shell::provenance;
-use crate::shell::quantity::memory;
+use crate::shell::quantity::format_memory;
 use crate::shell::text::Text;
 
 /// Refuses arguments that only a device supports.
-pub(crate) fn check(args: &ReplayArgs) -> Result<(), Failure> {
+pub(crate) fn check_args(args: &ReplayArgs) -> Result<(), Failure> {
     let is_for_devices = !args.work.is_for_host() || args.rounds > 1 || args.operation_time.is_some();
     if is_for_devices {
         let says = "--rounds, --operation-time and kernels are for devices";
-        return Err(Failure::usage(says));
+        return Err(Failure::from_usage(says));
     }
     Ok(())
 }
@@ -49,9 +49,9 @@ pub(crate) fn run(
     cancel: &CancelToken,
     output: Output,
 ) -> Verdict {
-    let subject = Subject::of(sources, traces);
+    let subject = Subject::from_sources(sources, traces);
     let supervisor = Supervisor::without_memory_limit(cancel.clone())?;
-    let (source, turns) = (sources.to_vec(), turns(args, contenders));
+    let (source, turns) = (sources.to_vec(), process_turns(args, contenders));
     let bar = Progress::new(turns.len() as u64, "replays");
     let mut rows = Vec::new();
     for turn in &turns {
@@ -60,7 +60,7 @@ pub(crate) fn run(
         }
         bar.set_message(printable(&turn.contender.name()).into_owned());
         let started_ns = now_ns();
-        let provenance = provenance::here(1);
+        let provenance = provenance::this_machine(1);
         let order = Order { source: &source, cells: &[turn.request()], memory: None, core: None };
         let Some(end) = supervisor.run::<HostReplay>(&order)?.pop() else { break };
         if matches!(end.end, Err(Death::Interrupted)) {
@@ -69,10 +69,10 @@ pub(crate) fn run(
         bar.inc(1);
         let when = (turn.repetition, started_ns);
         let row = of_process(&subject, turn.contender, &turn.settings, when, &end, provenance);
-        let is_kept = keeper.keep(std::slice::from_ref(&row));
-        let told = told(&end, turn);
+        let is_kept = keeper.keep_rows(std::slice::from_ref(&row));
+        let told = print_notes(&end, turn);
         if output.json {
-            output.value(&table::object(&row, &told))?;
+            output.print_value(&table::process_object(&row, &told))?;
         }
         rows.push(row);
         if !is_kept {
@@ -82,9 +82,9 @@ pub(crate) fn run(
     bar.finish_and_clear();
     rows.sort_by_key(|row| order_of(row, contenders));
     if !output.json {
-        output.text(Text::from(head(&subject, args)) + table::table(&rows))?;
+        output.print_text(Text::from(table_head(&subject, args)) + table::table(&rows))?;
     }
-    keeper.end()?;
+    keeper.end_keeping()?;
     Ok(if cancel.is_cancelled() { Exit::Interrupted } else { exit_of(&rows) })
 }
 
@@ -106,13 +106,13 @@ impl Turn<'_> {
 }
 
 /// All processes, in rounds. In each round every contender with every number of threads has a turn, shuffled.
-fn turns<'a>(args: &ReplayArgs, contenders: &'a [Contender]) -> Vec<Turn<'a>> {
+fn process_turns<'a>(args: &ReplayArgs, contenders: &'a [Contender]) -> Vec<Turn<'a>> {
     let mut random = rand_chacha::ChaCha8Rng::seed_from_u64(args.seed);
     let mut all = Vec::new();
     for repetition in 0..args.reps {
         let mut round = Vec::new();
         for &threads in &args.threads {
-            let turn = |contender| Turn { contender, settings: settings(args, threads), repetition };
+            let turn = |contender| Turn { contender, settings: replay_settings(args, threads), repetition };
             round.extend(contenders.iter().map(turn));
         }
         round.shuffle(&mut random);
@@ -121,7 +121,7 @@ fn turns<'a>(args: &ReplayArgs, contenders: &'a [Contender]) -> Vec<Turn<'a>> {
     all
 }
 
-fn settings(args: &ReplayArgs, threads: u32) -> Settings {
+fn replay_settings(args: &ReplayArgs, threads: u32) -> Settings {
     Settings {
         work: args.work,
         threads,
@@ -134,14 +134,14 @@ fn settings(args: &ReplayArgs, threads: u32) -> Settings {
 }
 
 /// Prints what the row lacks: the contender's options, which are returned, and whether only addresses were checked.
-fn told(cell: &CellEnd<HostReplay>, turn: &Turn<'_>) -> String {
+fn print_notes(cell: &CellEnd<HostReplay>, turn: &Turn<'_>) -> String {
     let Ok(Ok(report)) = &cell.end else { return String::new() };
     let name = turn.contender.name();
     if turn.repetition == 0 && !report.options.is_empty() {
-        note(&format!("{name}: {}", report.options));
+        print_note(&format!("{name}: {}", report.options));
     }
     if report.performance.used_peak.is_some() && !report.is_pattern_checked {
-        note(&format!("{name}: too large to be written: only the addresses were checked"));
+        print_note(&format!("{name}: too large to be written: only the addresses were checked"));
     }
     report.options.clone()
 }
@@ -149,18 +149,18 @@ fn told(cell: &CellEnd<HostReplay>, turn: &Turn<'_>) -> String {
 /// The sort key of rows: those of one contender stand together, in the order of the arguments.
 fn order_of(row: &ReplayRow, contenders: &[Contender]) -> (u32, Option<usize>, u32) {
     let is_of = |contender: &Contender| {
-        let plan = contender.digest().map(|digest| digest.to_string());
+        let plan = contender.plan_digest().map(|digest| digest.to_string());
         contender.row_key() == row.contender && contender.planner == row.planner && plan == row.plan
     };
     (row.threads, contenders.iter().position(is_of), row.repetition)
 }
 
-fn head(subject: &Subject, args: &ReplayArgs) -> String {
+fn table_head(subject: &Subject, args: &ReplayArgs) -> String {
     let Subject { name, requests, peak, .. } = subject;
     let work = match args.work {
         Work::Pages => "a byte of each page is written",
         Work::Pattern => "every byte is written and checked",
         _ => "blocks are not touched",
     };
-    format!("{name}: {requests} requests, at most {} at once; {work}\n\n", memory(*peak))
+    format!("{name}: {requests} requests, at most {} at once; {work}\n\n", format_memory(*peak))
 }

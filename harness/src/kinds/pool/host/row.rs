@@ -8,7 +8,7 @@ use planlab_results::replay::ReplayRow;
 use super::kind::{HostReplay, Settings};
 use crate::cells::CellEnd;
 use crate::kinds::pool::contender::Contender;
-use crate::kinds::pool::row::{Place, died, row};
+use crate::kinds::pool::row::{Place, performance_of_death, row};
 use crate::kinds::pool::subject::Subject;
 use crate::process::Death;
 use crate::shell::quantity;
@@ -24,18 +24,18 @@ pub(super) fn of_process(
 ) -> ReplayRow {
     let place = (Place::of_host("host"), settings.work);
     ReplayRow {
-        cell: cell(subject, contender, settings, &provenance.host),
+        cell: cell_digest(subject, contender, settings, &provenance.host),
         repetition,
         threads: settings.threads,
         capacity: settings.capacity,
         started_ns,
-        ..row(subject, contender, place, performance(contender, settings, end), provenance)
+        ..row(subject, contender, place, performance_of(contender, settings, end), provenance)
     }
 }
 
 /// Digest of everything that defines the row except the repetition. It includes the machine.
-fn cell(subject: &Subject, contender: &Contender, settings: &Settings, host: &str) -> String {
-    let plan = contender.digest().map(|digest| digest.to_string());
+fn cell_digest(subject: &Subject, contender: &Contender, settings: &Settings, host: &str) -> String {
+    let plan = contender.plan_digest().map(|digest| digest.to_string());
     let parts = serde_json::json!([
         "host replay 3",
         host,
@@ -47,22 +47,24 @@ fn cell(subject: &Subject, contender: &Contender, settings: &Settings, host: &st
         settings.work,
         settings.threads,
         settings.capacity,
-        quantity::nanoseconds(settings.budget),
+        quantity::as_nanoseconds(settings.budget),
         settings.iterations,
         settings.warm_up,
     ]);
     Digest::of_bytes(parts.to_string().as_bytes()).to_string()
 }
 
-fn performance(contender: &Contender, settings: &Settings, cell: &CellEnd<HostReplay>) -> Performance {
+fn performance_of(contender: &Contender, settings: &Settings, cell: &CellEnd<HostReplay>) -> Performance {
     match &cell.end {
         Ok(Ok(report)) => {
             let lack = report.refused_range.map(|bytes| no_addresses(contender, bytes, settings.threads));
             let reason = lack.unwrap_or_else(|| report.performance.reason.clone());
             Performance { reason, ..report.performance.clone() }
         }
-        Ok(Err(reason)) | Err(Death::Unreadable(reason)) => Performance::failed(End::Failed, reason.clone()),
-        Err(death) => died(death, &cell.stderr_tail, settings.limit),
+        Ok(Err(reason)) | Err(Death::Unreadable(reason)) => {
+            Performance::without_measurements(End::Failed, reason.clone())
+        }
+        Err(death) => performance_of_death(death, &cell.stderr_tail, settings.limit),
     }
 }
 

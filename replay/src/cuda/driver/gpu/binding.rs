@@ -29,7 +29,10 @@ impl Binding {
 
     /// Makes the context current with `set`, if it is not.
     #[inline]
-    pub(super) fn ensure(&self, set: impl FnOnce() -> Result<(), DriverError>) -> Result<(), DriverError> {
+    pub(super) fn ensure_current(
+        &self,
+        set: impl FnOnce() -> Result<(), DriverError>,
+    ) -> Result<(), DriverError> {
         if IN_FORCE.get() != self.0 {
             set()?;
             IN_FORCE.set(self.0);
@@ -51,25 +54,25 @@ mod tests {
         };
         let count = || asked.load(Ordering::Relaxed);
         let [first, second] = [Binding::new(), Binding::new()];
-        (0..3).for_each(|_| first.ensure(set).expect("set"));
+        (0..3).for_each(|_| first.ensure_current(set).expect("set"));
         assert_eq!(count(), 1);
         std::thread::scope(|scope| {
-            scope.spawn(|| (0..3).for_each(|_| first.ensure(set).expect("set")));
+            scope.spawn(|| (0..3).for_each(|_| first.ensure_current(set).expect("set")));
         });
         assert_eq!(count(), 2, "a thread of its own");
-        first.ensure(set).expect("set");
+        first.ensure_current(set).expect("set");
         assert_eq!(count(), 2, "what other threads do does not matter");
-        [&second, &second, &first].into_iter().for_each(|binding| binding.ensure(set).expect("set"));
+        [&second, &second, &first].into_iter().for_each(|binding| binding.ensure_current(set).expect("set"));
         assert_eq!(count(), 4);
     }
 
     #[test]
     fn a_refusal_is_no_binding() {
         let binding = Binding::new();
-        let refused = Err(DriverError::failed("cuCtxSetCurrent", "lost"));
-        assert_eq!(binding.ensure(|| refused.clone()), refused);
+        let refused = Err(DriverError::from_failure("cuCtxSetCurrent", "lost"));
+        assert_eq!(binding.ensure_current(|| refused.clone()), refused);
         let mut is_asked = false;
-        let again = binding.ensure(|| {
+        let again = binding.ensure_current(|| {
             is_asked = true;
             Ok(())
         });

@@ -30,7 +30,7 @@ pub(super) fn version_text(version: i32) -> String {
 }
 
 /// Why a driver is not supported: it is too old, or lacks a function. `version`: the version that it reports, if any.
-pub(super) fn lacking(version: Option<i32>, has: impl Fn(&str) -> bool) -> Option<String> {
+pub(super) fn lacking_requirement(version: Option<i32>, has: impl Fn(&str) -> bool) -> Option<String> {
     let needed = version_text(OLDEST);
     if let Some(old) = version.filter(|&version| version < OLDEST) {
         return Some(format!("the driver supports CUDA {}, {needed} is needed", version_text(old)));
@@ -52,18 +52,18 @@ mod tests {
     #[test]
     fn an_old_driver_is_told_by_its_version() {
         let all = |_: &str| true;
-        assert_eq!(lacking(Some(OLDEST), all), None);
-        assert_eq!(lacking(None, all), None);
-        let says = lacking(Some(11_020), |_| false);
+        assert_eq!(lacking_requirement(Some(OLDEST), all), None);
+        assert_eq!(lacking_requirement(None, all), None);
+        let says = lacking_requirement(Some(11_020), |_| false);
         assert_eq!(says.as_deref(), Some("the driver supports CUDA 11.2, 11.4 is needed"));
     }
 
     #[test]
     fn a_missing_function_is_named() {
         let without = |name: &str| name != "cuMemMap";
-        let says = lacking(Some(12_080), without).expect("it is missing");
+        let says = lacking_requirement(Some(12_080), without).expect("it is missing");
         assert!(says.contains("supports CUDA 12.8 but has no cuMemMap"), "{says}");
-        let says = lacking(None, without).expect("it is missing");
+        let says = lacking_requirement(None, without).expect("it is missing");
         assert!(says.contains("an unknown CUDA but has no cuMemMap"), "{says}");
     }
 

@@ -21,7 +21,7 @@ pub(crate) const NAMES: [&std::ffi::CStr; 4] =
 
 /// The number of blocks of the grid for `words` words.
 #[cfg(feature = "cuda")]
-pub(crate) fn blocks(words: u64, multiprocessors: u64) -> u32 {
+pub(crate) fn block_count(words: u64, multiprocessors: u64) -> u32 {
     let most = multiprocessors.max(1) * BLOCKS;
     u32::try_from(words.div_ceil(u64::from(THREADS)).clamp(1, most)).unwrap_or(u32::MAX)
 }

@@ -227,14 +227,14 @@ fn run(name: &str, arguments: &[u64], memory: Vec<u64>) -> Vec<u64> {
 #[cfg_attr(miri, ignore = "an interpreter in an interpreter, that touches no memory, takes too long")]
 fn the_ptx_writes_adds_and_checks_as_the_pattern_says() {
     for words in [0, 1, 31, 32, 33, 100] {
-        let (seed, slot) = (pattern::seed(5, 1), 16 * words);
+        let (seed, slot) = (pattern::block_seed(5, 1), 16 * words);
         let room = usize::try_from(2 * words + 2).unwrap();
         let filled = run("planlab_fill", &[0, words, seed], vec![0; room]);
         let expected: Vec<u64> =
-            (0..words).flat_map(|index| pattern::word(seed, index)).chain([0, 0]).collect();
+            (0..words).flat_map(|index| pattern::pattern_word(seed, index)).chain([0, 0]).collect();
         assert_eq!(filled, expected, "{words}");
         let added = run("planlab_sum", &[0, words, slot], filled.clone());
-        assert_eq!(added[room - 2], pattern::sum(seed, words), "{words}");
+        assert_eq!(added[room - 2], pattern::pattern_sum(seed, words), "{words}");
         let right = run("planlab_verify", &[0, words, seed, slot], filled.clone());
         assert_eq!(right[room - 2], 0, "{words}");
         let wrong = run("planlab_verify", &[0, words, seed + 1, slot], filled);
@@ -244,7 +244,7 @@ fn the_ptx_writes_adds_and_checks_as_the_pattern_says() {
 
 #[test]
 fn each_half_of_a_word_is_looked_at() {
-    let seed = pattern::seed(0, 0);
+    let seed = pattern::block_seed(0, 0);
     let filled = run("planlab_fill", &[0, 40, seed], vec![0; 82]);
     for half in [0, 1, 62, 79] {
         let mut damaged = filled.clone();

@@ -22,14 +22,14 @@ pub(super) struct Memory {
 }
 
 impl Memory {
-    pub(super) fn range(&mut self, size: u64) -> u64 {
+    pub(super) fn new_range(&mut self, size: u64) -> u64 {
         // One granule is left free, so that no access runs from one block into the next.
         let base = self.next;
         self.next = base + size.next_multiple_of(GRANULE) + GRANULE;
         base
     }
 
-    pub(super) fn take(&mut self, base: u64, size: u64) -> Result<(), DriverError> {
+    pub(super) fn take_bytes(&mut self, base: u64, size: u64) -> Result<(), DriverError> {
         let refused = DriverError::OutOfMemory { size: Bytes::new(size) };
         let physical = size.checked_next_multiple_of(GRANULE).ok_or(refused.clone())?;
         if physical == 0 || physical > self.capacity - self.held {
@@ -46,19 +46,20 @@ impl Memory {
             return Err(DriverError::OutOfMemory { size: Bytes::new(size) });
         }
         let base = self.next;
-        self.take(base, size)?;
-        Ok(self.range(size))
+        self.take_bytes(base, size)?;
+        Ok(self.new_range(size))
     }
 
     pub(super) fn release(&mut self, base: u64, call: &'static str) -> Result<(), DriverError> {
         let block = self.blocks.remove(&base);
-        let words = block.ok_or_else(|| DriverError::failed(call, format!("nothing begins at {base}")))?;
+        let words =
+            block.ok_or_else(|| DriverError::from_failure(call, format!("nothing begins at {base}")))?;
         self.held -= (words.len() as u64 * WORD).next_multiple_of(GRANULE);
         Ok(())
     }
 
     /// Walks over words in pieces; `act` receives the index of a piece's first word, and the piece.
-    pub(super) fn walk(
+    pub(super) fn walk_words(
         &mut self,
         at: u64,
         words: u64,

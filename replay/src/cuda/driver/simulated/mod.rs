@@ -100,7 +100,7 @@ struct Captured {
 
 impl State {
     /// Loads a part at its first use; the memory that it takes is never given back.
-    fn load(&mut self, part: Part) {
+    fn load_part(&mut self, part: Part) {
         let before = self.unloaded.len();
         self.unloaded.retain(|&unloaded| unloaded != part);
         let loaded = (before - self.unloaded.len()) as u64;
@@ -108,7 +108,7 @@ impl State {
     }
 
     /// Runs everything in the queue.
-    fn drain(&mut self) -> Result<(), DriverError> {
+    fn run_queue(&mut self) -> Result<(), DriverError> {
         for task in std::mem::take(&mut self.queue) {
             if self.fault.is_some() {
                 break;
@@ -116,44 +116,45 @@ impl State {
             match task {
                 Task::Run(kernel, launch) => {
                     self.clock += launch;
-                    self.fault = self.run(kernel).err();
+                    self.fault = self.run_kernel(kernel).err();
                 }
                 Task::Note(mark) => self.marks[mark as usize] = self.clock,
                 Task::Clear => self.slots.fill(0),
             }
         }
-        self.check()
+        self.check_fault()
     }
 
-    fn check(&self) -> Result<(), DriverError> {
+    fn check_fault(&self) -> Result<(), DriverError> {
         match &self.fault {
             None => Ok(()),
-            Some(reason) => Err(DriverError::failed("simulated device", reason.clone())),
+            Some(reason) => Err(DriverError::from_failure("simulated device", reason.clone())),
         }
     }
 
-    fn run(&mut self, kernel: Kernel) -> Result<(), String> {
+    fn run_kernel(&mut self, kernel: Kernel) -> Result<(), String> {
         let memory = &mut self.memory;
         match kernel {
             Kernel::Fill { at, words, seed } => {
                 self.clock += words * WORD / BANDWIDTH;
-                memory.walk(at.get(), words, |first, piece| {
-                    (first..).zip(piece).for_each(|(index, word)| *word = pattern::word(seed, index));
+                memory.walk_words(at.get(), words, |first, piece| {
+                    (first..).zip(piece).for_each(|(index, word)| *word = pattern::pattern_word(seed, index));
                 })
             }
             Kernel::Sum { at, words, slot } => {
                 self.clock += words * WORD / BANDWIDTH;
                 let slot = &mut self.slots[slot as usize % SLOTS];
-                memory.walk(at.get(), words, |_, piece| {
+                memory.walk_words(at.get(), words, |_, piece| {
                     *slot = piece.iter().flatten().fold(*slot, |sum, half| sum.wrapping_add(*half));
                 })
             }
             Kernel::Verify { at, words, seed, slot } => {
                 self.clock += words * WORD / BANDWIDTH;
                 let slot = &mut self.slots[slot as usize % SLOTS];
-                memory.walk(at.get(), words, |first, piece| {
-                    let wrong =
-                        (first..).zip(piece).filter(|(index, word)| **word != pattern::word(seed, *index));
+                memory.walk_words(at.get(), words, |first, piece| {
+                    let wrong = (first..)
+                        .zip(piece)
+                        .filter(|(index, word)| **word != pattern::pattern_word(seed, *index));
                     *slot += wrong.count() as u64;
                 })
             }
@@ -190,32 +191,32 @@ impl SimulatedDriver {
     }
 
     /// The state, if there was no fault so far.
-    fn state(&self) -> Result<MutexGuard<'_, State>, DriverError> {
+    fn lock_state(&self) -> Result<MutexGuard<'_, State>, DriverError> {
         let state = self.locked();
-        state.check()?;
+        state.check_fault()?;
         Ok(state)
     }
 
     /// The state after everything in the queue has run; an error while a graph is captured.
-    fn settled(&self, call: &'static str) -> Result<MutexGuard<'_, State>, DriverError> {
-        let mut state = self.state()?;
+    fn lock_settled(&self, call: &'static str) -> Result<MutexGuard<'_, State>, DriverError> {
+        let mut state = self.lock_state()?;
         if state.capture.is_some() {
-            return Err(DriverError::failed(call, "not while a graph is captured"));
+            return Err(DriverError::from_failure(call, "not while a graph is captured"));
         }
         state.waits += 1;
-        state.drain()?;
+        state.run_queue()?;
         Ok(state)
     }
 
     /// How often the queue was run to its end.
     #[cfg(test)]
-    pub(crate) fn waits(&self) -> u64 {
+    pub(crate) fn wait_count(&self) -> u64 {
         self.locked().waits
     }
 
     /// How often the free memory was queried.
     #[cfg(test)]
-    pub(crate) fn questions(&self) -> u64 {
+    pub(crate) fn question_count(&self) -> u64 {
         self.locked().questions
     }
 
@@ -228,8 +229,8 @@ impl SimulatedDriver {
 
     /// First address and bytes of each mapped piece.
     #[cfg(test)]
-    pub(crate) fn pieces(&self) -> Vec<(u64, u64)> {
-        let state = self.state().expect("no fault");
+    pub(crate) fn mapped_pieces(&self) -> Vec<(u64, u64)> {
+        let state = self.lock_state().expect("no fault");
         let Memory { blocks, reserved, .. } = &state.memory;
         let is_reserved = |at: u64| reserved.range(..=at).next_back().is_some_and(|(_, &end)| at < end);
         let mapped = blocks.iter().filter(|(at, _)| is_reserved(**at));
@@ -242,29 +243,29 @@ impl Driver for SimulatedDriver {
         &self.info
     }
 
-    fn memory(&self) -> Result<DeviceMemory, DriverError> {
-        let mut state = self.state()?;
+    fn device_memory(&self) -> Result<DeviceMemory, DriverError> {
+        let mut state = self.lock_state()?;
         state.questions += 1;
         let Memory { capacity, held, .. } = state.memory;
         Ok(DeviceMemory { free: Bytes::new(capacity - held), total: Bytes::new(capacity) })
     }
 
     fn malloc(&self, size: Bytes) -> Result<Address, DriverError> {
-        let mut state = self.settled("malloc")?;
+        let mut state = self.lock_settled("malloc")?;
         Ok(Address::new(state.memory.acquire(size.get())?))
     }
 
     fn free(&self, at: Address) -> Result<(), DriverError> {
-        let mut state = self.settled("free")?;
+        let mut state = self.lock_settled("free")?;
         if state.pool.segments.contains_key(&at.get()) {
-            return Err(DriverError::failed("free", format!("{at} is the pool's")));
+            return Err(DriverError::from_failure("free", format!("{at} is the pool's")));
         }
         state.memory.release(at.get(), "free")
     }
 
     fn malloc_async(&self, size: Bytes) -> Result<Address, DriverError> {
-        let mut state = self.state()?;
-        state.load(Part::Pool);
+        let mut state = self.lock_state()?;
+        state.load_part(Part::Pool);
         let State { memory, pool, capture, .. } = &mut *state;
         let pool = capture.as_mut().map_or(pool, |graph| &mut graph.pool);
         let at = pool.alloc(memory, size.get())?;
@@ -273,55 +274,55 @@ impl Driver for SimulatedDriver {
     }
 
     fn free_async(&self, at: Address) -> Result<(), DriverError> {
-        let mut state = self.state()?;
+        let mut state = self.lock_state()?;
         let State { pool, capture, .. } = &mut *state;
         capture.as_mut().map_or(pool, |graph| &mut graph.pool).free(at.get())
     }
 
-    fn pool(&self) -> Result<PoolMemory, DriverError> {
-        Ok(self.state()?.pool.figures)
+    fn pool_memory(&self) -> Result<PoolMemory, DriverError> {
+        Ok(self.lock_state()?.pool.figures)
     }
 
     fn keep_in_pool(&self, threshold: Bytes) -> Result<(), DriverError> {
-        self.state()?.threshold = threshold.get();
+        self.lock_state()?.threshold = threshold.get();
         Ok(())
     }
 
     fn reset_pool(&self) -> Result<(), DriverError> {
-        let mut state = self.settled("reset")?;
+        let mut state = self.lock_settled("reset")?;
         let State { memory, pool, .. } = &mut *state;
-        pool.trim(memory, 0)?;
+        pool.trim_idle(memory, 0)?;
         pool.figures.reserved_peak = pool.figures.reserved;
         pool.figures.used_peak = pool.figures.used;
         Ok(())
     }
 
     fn reserve(&self, size: Bytes) -> Result<Address, DriverError> {
-        let mut state = self.state()?;
+        let mut state = self.lock_state()?;
         // A device has this many addresses and no more.
         if size.get() > 1 << 47 {
             return Err(DriverError::OutOfMemory { size });
         }
-        let base = state.memory.range(size.get());
+        let base = state.memory.new_range(size.get());
         state.memory.reserved.insert(base, base + size.get());
         Ok(Address::new(base))
     }
 
     fn unreserve(&self, at: Address, size: Bytes) -> Result<(), DriverError> {
-        let mut state = self.state()?;
+        let mut state = self.lock_state()?;
         let end = at.get() + size.get();
         if state.memory.reserved.get(&at.get()) != Some(&end) {
-            return Err(DriverError::failed("unreserve", format!("{at} is not reserved")));
+            return Err(DriverError::from_failure("unreserve", format!("{at} is not reserved")));
         }
         if state.memory.blocks.range(at.get()..end).next().is_some() {
-            return Err(DriverError::failed("unreserve", format!("{at} is mapped")));
+            return Err(DriverError::from_failure("unreserve", format!("{at} is mapped")));
         }
         state.memory.reserved.remove(&at.get());
         Ok(())
     }
 
     fn map(&self, at: Address, size: Bytes, piece: Bytes) -> Result<(), DriverError> {
-        let mut state = self.state()?;
+        let mut state = self.lock_state()?;
         let (base, end, piece) = (at.get(), at.get() + size.get(), piece.get());
         let range = state.memory.reserved.range(..=base).next_back();
         let is_reserved = range.is_some_and(|(_, &stop)| end <= stop);
@@ -329,36 +330,36 @@ impl Driver for SimulatedDriver {
         let is_bare = before.is_none_or(|(start, words)| start + words.len() as u64 * WORD <= base);
         let is_whole = piece > 0 && piece.is_multiple_of(GRANULE) && size.get().is_multiple_of(piece);
         if !is_reserved || !is_bare || !base.is_multiple_of(GRANULE) || !is_whole {
-            return Err(DriverError::failed("map", format!("{at} cannot be mapped")));
+            return Err(DriverError::from_failure("map", format!("{at} cannot be mapped")));
         }
-        state.load(Part::Ranges);
+        state.load_part(Part::Ranges);
         if size.get() > state.memory.capacity - state.memory.held {
             return Err(DriverError::OutOfMemory { size: Bytes::new(piece) });
         }
-        (0..size.get() / piece).try_for_each(|number| state.memory.take(base + number * piece, piece))
+        (0..size.get() / piece).try_for_each(|number| state.memory.take_bytes(base + number * piece, piece))
     }
 
     fn unmap(&self, pieces: &[Address]) -> Result<(), DriverError> {
-        let mut state = self.settled("unmap")?;
+        let mut state = self.lock_settled("unmap")?;
         let mut faults = Faults::default();
         for at in pieces {
             let range = state.memory.reserved.range(..=at.get()).next_back();
             let end = if range.is_some_and(|(_, &stop)| at.get() < stop) {
                 state.memory.release(at.get(), "unmap")
             } else {
-                Err(DriverError::failed("unmap", format!("{at} is not reserved")))
+                Err(DriverError::from_failure("unmap", format!("{at} is not reserved")))
             };
-            faults.note(end);
+            faults.note_end(end);
         }
-        faults.end()
+        faults.as_result()
     }
 
-    fn page(&self) -> Bytes {
+    fn page_size(&self) -> Bytes {
         Bytes::new(GRANULE)
     }
 
-    unsafe fn launch(&self, kernel: Kernel) -> Result<(), DriverError> {
-        let mut state = self.state()?;
+    unsafe fn launch_kernel(&self, kernel: Kernel) -> Result<(), DriverError> {
+        let mut state = self.lock_state()?;
         match &mut state.capture {
             Some(graph) => graph.kernels.push(kernel),
             None => state.queue.push(Task::Run(kernel, LAUNCH)),
@@ -367,43 +368,43 @@ impl Driver for SimulatedDriver {
     }
 
     fn clear_slots(&self) -> Result<(), DriverError> {
-        let mut state = self.state()?;
-        state.load(Part::Memset);
+        let mut state = self.lock_state()?;
+        state.load_part(Part::Memset);
         state.queue.push(Task::Clear);
         Ok(())
     }
 
-    fn slots(&self) -> Result<Vec<u64>, DriverError> {
-        Ok(self.settled("slots")?.slots.clone())
+    fn read_slots(&self) -> Result<Vec<u64>, DriverError> {
+        Ok(self.lock_settled("slots")?.slots.clone())
     }
 
-    fn record(&self, mark: Mark) -> Result<(), DriverError> {
-        self.state()?.queue.push(Task::Note(mark));
+    fn record_mark(&self, mark: Mark) -> Result<(), DriverError> {
+        self.lock_state()?.queue.push(Task::Note(mark));
         Ok(())
     }
 
     fn between_marks(&self) -> Result<Duration, DriverError> {
-        let [begin, end] = self.settled("between_marks")?.marks;
+        let [begin, end] = self.lock_settled("between_marks")?.marks;
         Ok(Duration::from_nanos(end.saturating_sub(begin)))
     }
 
     fn synchronise(&self) -> Result<(), DriverError> {
-        let mut state = self.settled("synchronise")?;
+        let mut state = self.lock_settled("synchronise")?;
         let State { memory, pool, threshold, .. } = &mut *state;
-        pool.trim(memory, *threshold)
+        pool.trim_idle(memory, *threshold)
     }
 
     fn begin_capture(&self) -> Result<(), DriverError> {
-        self.settled("begin_capture")?.capture = Some(Captured::default());
+        self.lock_settled("begin_capture")?.capture = Some(Captured::default());
         Ok(())
     }
 
     fn end_capture(&self) -> Result<Graph, DriverError> {
-        let mut state = self.state()?;
+        let mut state = self.lock_state()?;
         let graph = state.capture.take();
-        let graph = graph.ok_or_else(|| DriverError::failed("end_capture", "nothing is captured"))?;
+        let graph = graph.ok_or_else(|| DriverError::from_failure("end_capture", "nothing is captured"))?;
         if !graph.pool.live.is_empty() {
-            return Err(DriverError::failed("end_capture", "the graph does not free all its memory"));
+            return Err(DriverError::from_failure("end_capture", "the graph does not free all its memory"));
         }
         state.next_graph += 1;
         let number = state.next_graph;
@@ -412,20 +413,20 @@ impl Driver for SimulatedDriver {
     }
 
     unsafe fn launch_graph(&self, graph: Graph) -> Result<(), DriverError> {
-        let mut state = self.state()?;
-        state.load(Part::Graph);
+        let mut state = self.lock_state()?;
+        state.load_part(Part::Graph);
         let State { graphs, queue, .. } = &mut *state;
         let found =
-            graphs.get(&graph.0).ok_or_else(|| DriverError::failed("launch_graph", "no such graph"))?;
+            graphs.get(&graph.0).ok_or_else(|| DriverError::from_failure("launch_graph", "no such graph"))?;
         queue.extend(found.kernels.iter().map(|kernel| Task::Run(*kernel, GRAPH_LAUNCH)));
         Ok(())
     }
 
     fn drop_graph(&self, graph: Graph) -> Result<(), DriverError> {
-        let mut state = self.settled("drop_graph")?;
+        let mut state = self.lock_settled("drop_graph")?;
         let State { memory, graphs, .. } = &mut *state;
         if let Some(mut dropped) = graphs.remove(&graph.0) {
-            dropped.pool.trim(memory, 0)?;
+            dropped.pool.trim_idle(memory, 0)?;
         }
         state.graph_peak = (0, 0);
         state.count_graphs();
@@ -433,7 +434,7 @@ impl Driver for SimulatedDriver {
     }
 
     fn graph_memory(&self) -> Result<PoolMemory, DriverError> {
-        let mut state = self.state()?;
+        let mut state = self.lock_state()?;
         let (reserved, used) = state.count_graphs();
         let (reserved_peak, used_peak) = state.graph_peak;
         Ok(PoolMemory { reserved, reserved_peak, used, used_peak })
@@ -444,9 +445,9 @@ impl Driver for SimulatedDriver {
     }
 
     fn close(&mut self) -> Result<(), DriverError> {
-        match self.settled("close")?.memory.held {
+        match self.lock_settled("close")?.memory.held {
             0 => Ok(()),
-            held => Err(DriverError::failed("close", format!("{held} bytes were not given back"))),
+            held => Err(DriverError::from_failure("close", format!("{held} bytes were not given back"))),
         }
     }
 }

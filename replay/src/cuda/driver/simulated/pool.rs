@@ -32,7 +32,7 @@ impl Pool {
         let best = self.free.iter().filter(|(_, bytes)| **bytes >= rounded).min_by_key(|(_, bytes)| **bytes);
         let (base, bytes) = match best.map(|(&base, &bytes)| (base, bytes)) {
             Some(found) => found,
-            None => self.grow(memory, rounded)?,
+            None => self.grow_pool(memory, rounded)?,
         };
         self.free.remove(&base);
         if bytes > rounded {
@@ -44,11 +44,11 @@ impl Pool {
         Ok(base)
     }
 
-    fn grow(&mut self, memory: &mut Memory, size: u64) -> Result<(u64, u64), DriverError> {
+    fn grow_pool(&mut self, memory: &mut Memory, size: u64) -> Result<(u64, u64), DriverError> {
         let size = size.max(SEGMENT).checked_next_multiple_of(GRANULE);
         let size = size.ok_or(DriverError::OutOfMemory { size: Bytes::new(u64::MAX) })?;
         let base = memory.acquire(size).or_else(|error| {
-            self.trim(memory, 0)?;
+            self.trim_idle(memory, 0)?;
             memory.acquire(size).map_err(|_| error)
         })?;
         self.segments.insert(base, size);
@@ -59,7 +59,8 @@ impl Pool {
 
     pub(super) fn free(&mut self, at: u64) -> Result<(), DriverError> {
         let bytes = self.live.remove(&at);
-        let bytes = bytes.ok_or_else(|| DriverError::failed("free_async", format!("{at} is not in use")))?;
+        let bytes =
+            bytes.ok_or_else(|| DriverError::from_failure("free_async", format!("{at} is not in use")))?;
         self.figures.used -= bytes;
         let (mut start, mut end) = (at, at + bytes);
         let before = self.free.range(..at).next_back().map(|(&base, &bytes)| (base, base + bytes));
@@ -75,7 +76,7 @@ impl Pool {
     }
 
     /// Gives idle segments back until at most `keep` bytes are held.
-    pub(super) fn trim(&mut self, memory: &mut Memory, keep: u64) -> Result<(), DriverError> {
+    pub(super) fn trim_idle(&mut self, memory: &mut Memory, keep: u64) -> Result<(), DriverError> {
         let idle: Vec<u64> = self.free.keys().filter(|base| self.is_idle(**base)).copied().collect();
         for base in idle {
             if self.figures.reserved <= keep {

@@ -11,7 +11,7 @@ fn device(mebibytes: u64) -> SimulatedDriver {
 
 fn launch(device: &SimulatedDriver, kernel: Kernel) {
     // SAFETY: a simulated device checks every access.
-    unsafe { device.launch(kernel) }.expect("no fault so far");
+    unsafe { device.launch_kernel(kernel) }.expect("no fault so far");
 }
 
 fn fill(at: Address, words: u64, seed: u64) -> Kernel {
@@ -31,8 +31,8 @@ fn what_was_written_over_is_found_to_the_word() {
     launch(&device, verify(at, 256, 1, 3));
     launch(&device, verify(Address::new(at.get() + 160), 6, 2, 4));
     launch(&device, Kernel::Sum { at, words: 10, slot: 5 });
-    let slots = device.slots().expect("no fault");
-    assert_eq!(slots[3..6], [6, 0, pattern::sum(1, 10)]);
+    let slots = device.read_slots().expect("no fault");
+    assert_eq!(slots[3..6], [6, 0, pattern::pattern_sum(1, 10)]);
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn the_capacity_is_counted_in_granules() {
     let device = device(8);
     let blocks: Vec<Address> = (0..4).map(|_| device.malloc(Bytes::new(1)).expect("room")).collect();
     assert!(matches!(device.malloc(Bytes::new(1)), Err(DriverError::OutOfMemory { .. })));
-    assert_eq!(device.memory().expect("no fault").free, Bytes::ZERO);
+    assert_eq!(device.device_memory().expect("no fault").free, Bytes::ZERO);
     device.free(blocks[1]).expect("held");
     assert!(device.free(blocks[1]).is_err(), "twice");
     assert!(device.malloc(Bytes::new(2 * MIB)).is_ok());
@@ -58,7 +58,7 @@ fn the_capacity_is_counted_in_granules() {
 #[test]
 fn the_pool_keeps_down_to_its_threshold() {
     let device = device(256);
-    let reserved = || device.pool().expect("no fault").reserved / MIB;
+    let reserved = || device.pool_memory().expect("no fault").reserved / MIB;
     let blocks = [40, 10, 10].map(|size| device.malloc_async(Bytes::new(size * MIB)).expect("room"));
     assert_eq!(reserved(), 72);
     blocks.iter().for_each(|block| device.free_async(*block).expect("in use"));
@@ -70,10 +70,10 @@ fn the_pool_keeps_down_to_its_threshold() {
     device.keep_in_pool(Bytes::ZERO).expect("no fault");
     device.synchronise().expect("no fault");
     assert_eq!(reserved(), 0);
-    let figures = device.pool().expect("no fault");
+    let figures = device.pool_memory().expect("no fault");
     assert_eq!((figures.reserved_peak / MIB, figures.used_peak / MIB), (72, 60));
     device.reset_pool().expect("no fault");
-    assert_eq!(device.pool().expect("no fault"), PoolMemory::default());
+    assert_eq!(device.pool_memory().expect("no fault"), PoolMemory::default());
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn memory_of_the_pool_is_used_again_in_stream_order() {
     let second = device.malloc_async(Bytes::new(MIB)).expect("room");
     assert_eq!(first, second);
     launch(&device, fill(second, 10, 2));
-    assert_eq!(device.slots().expect("no fault")[0], 0);
+    assert_eq!(device.read_slots().expect("no fault")[0], 0);
 }
 
 #[test]
@@ -99,18 +99,18 @@ fn a_graph_runs_as_often_as_it_is_launched() {
     launch(&device, Kernel::Sum { at, words: 256, slot: 1 });
     device.free_async(at).expect("in use");
     let graph = device.end_capture().expect("all is freed");
-    assert_eq!(device.slots().expect("no fault")[1], 0);
+    assert_eq!(device.read_slots().expect("no fault")[1], 0);
     for _ in 0..3 {
         // SAFETY: a simulated device checks every access.
         unsafe { device.launch_graph(graph) }.expect("ready");
     }
-    assert_eq!(device.slots().expect("no fault")[1], pattern::sum(9, 256).wrapping_mul(3));
+    assert_eq!(device.read_slots().expect("no fault")[1], pattern::pattern_sum(9, 256).wrapping_mul(3));
     assert_eq!(device.graph_memory().expect("no fault").reserved_peak, SEGMENT);
     device.drop_graph(graph).expect("no fault");
     assert_eq!(device.graph_memory().expect("no fault"), PoolMemory::default());
     // SAFETY: as above.
     assert!(unsafe { device.launch_graph(graph) }.is_err());
-    assert_eq!(device.memory().expect("no fault").free, Bytes::new(128 * MIB));
+    assert_eq!(device.device_memory().expect("no fault").free, Bytes::new(128 * MIB));
 }
 
 #[test]
@@ -124,9 +124,9 @@ fn a_graph_must_free_what_it_allocates() {
 #[test]
 fn the_clock_goes_on_with_the_work() {
     let device = device(8);
-    device.record(Mark::Begin).expect("no fault");
+    device.record_mark(Mark::Begin).expect("no fault");
     launch(&device, Kernel::Spin { nanoseconds: 5000 });
-    device.record(Mark::End).expect("no fault");
+    device.record_mark(Mark::End).expect("no fault");
     launch(&device, Kernel::Spin { nanoseconds: 70_000 });
     assert_eq!(device.between_marks().expect("no fault"), Duration::from_nanos(5000 + LAUNCH));
 }
@@ -135,7 +135,7 @@ fn the_clock_goes_on_with_the_work() {
 fn mapped_pages_are_one_memory() {
     let device = device(8);
     let base = device.reserve(Bytes::new(1 << 30)).expect("addresses");
-    let page = device.page();
+    let page = device.page_size();
     let next = Address::new(base.get() + page.get());
     for at in [base, next] {
         device.map(at, page, page).expect("room");
@@ -144,7 +144,7 @@ fn mapped_pages_are_one_memory() {
     let across = Address::new(next.get() - 32);
     launch(&device, fill(across, 4, 7));
     launch(&device, verify(across, 4, 7, 0));
-    assert_eq!(device.slots().expect("no fault")[0], 0);
+    assert_eq!(device.read_slots().expect("no fault")[0], 0);
     assert!(device.unreserve(base, Bytes::new(1 << 30)).is_err(), "still mapped");
     device.unmap(&[base, next]).expect("mapped");
     device.unreserve(base, Bytes::new(1 << 30)).expect("bare");
@@ -155,20 +155,20 @@ fn mapped_pages_are_one_memory() {
 #[test]
 fn a_piece_is_mapped_and_unmapped_whole() {
     let device = device(8);
-    let page = device.page().get();
+    let page = device.page_size().get();
     let base = device.reserve(Bytes::new(1 << 30)).expect("addresses");
     let at = |pages: u64| Address::new(base.get() + pages * page);
     device.map(at(0), Bytes::new(2 * page), Bytes::new(2 * page)).expect("room");
     // Two more pieces would make 12 MiB of 8, so the one that found room goes back.
     let refused = device.map(at(2), Bytes::new(4 * page), Bytes::new(2 * page));
     assert!(matches!(refused, Err(DriverError::OutOfMemory { .. })));
-    assert_eq!(device.pieces(), [(base.get(), 2 * page)]);
+    assert_eq!(device.mapped_pieces(), [(base.get(), 2 * page)]);
     assert!(device.unmap(&[at(1)]).is_err(), "amid a piece");
     assert!(device.unmap(&[at(1), at(0), at(0)]).is_err(), "what fails keeps no other from going");
-    assert!(device.pieces().is_empty());
+    assert!(device.mapped_pieces().is_empty());
     let held = device.malloc(Bytes::new(1)).expect("room");
     assert!(device.unmap(&[held]).is_err(), "it was not mapped");
-    assert_eq!(device.memory().expect("no fault").free, Bytes::new(6 * MIB));
+    assert_eq!(device.device_memory().expect("no fault").free, Bytes::new(6 * MIB));
 }
 
 #[test]

@@ -4,7 +4,9 @@
 use plotters::style::RGBColor;
 use serde_json::{Value as Json, json};
 
-use crate::figures::palette::{CLASSES, FREE, GRAPHIC, HOLE, PAPER, TEXT, category, hex, readable};
+use crate::figures::palette::{
+    CLASSES, FREE, GRAPHIC, HOLE, PAPER, TEXT, category_color, hex_text, readable_color,
+};
 
 /// What lies behind buffers.
 struct Theme {
@@ -40,40 +42,43 @@ const DARK: Theme = Theme {
 };
 
 /// The colours of both themes; one a category.
-pub(super) fn json(categories: &[&str]) -> Json {
+pub(super) fn theme_json(categories: &[&str]) -> Json {
     let [light, dark] = [CLASSES.map(|(light, _)| light), CLASSES.map(|(_, dark)| dark)];
-    json!({ "light": LIGHT.json(categories, light), "dark": DARK.json(categories, dark) })
+    json!({ "light": LIGHT.colors_json(categories, light), "dark": DARK.colors_json(categories, dark) })
 }
 
 impl Theme {
-    fn json(&self, categories: &[&str], scale: [RGBColor; CLASSES.len()]) -> Json {
+    fn colors_json(&self, categories: &[&str], scale: [RGBColor; CLASSES.len()]) -> Json {
         json!({
-            "free": hex(self.free),
-            "hole": hex(self.hole),
-            "hatch": hex(self.hatch),
-            "outside": hex(self.outside),
-            "ink": hex(self.ink),
-            "paper": hex(self.paper),
-            "height": hex(self.height),
-            "none": hex(self.readable(category(None, 0))),
-            "categories": self.categories(categories).map(hex).collect::<Vec<String>>(),
-            "scale": scale.map(hex),
+            "free": hex_text(self.free),
+            "hole": hex_text(self.hole),
+            "hatch": hex_text(self.hatch),
+            "outside": hex_text(self.outside),
+            "ink": hex_text(self.ink),
+            "paper": hex_text(self.paper),
+            "height": hex_text(self.height),
+            "none": hex_text(self.readable_color(category_color(None, 0))),
+            "categories": self.category_colors(categories).map(hex_text).collect::<Vec<String>>(),
+            "scale": scale.map(hex_text),
         })
     }
 
-    fn categories(&self, names: &[&str]) -> impl Iterator<Item = RGBColor> {
-        names.iter().zip(0_usize..).map(|(name, number)| self.readable(category(Some(name), number)))
+    fn category_colors(&self, names: &[&str]) -> impl Iterator<Item = RGBColor> {
+        names
+            .iter()
+            .zip(0_usize..)
+            .map(|(name, number)| self.readable_color(category_color(Some(name), number)))
     }
 
-    fn readable(&self, color: RGBColor) -> RGBColor {
-        readable(color, &[self.free, self.hole, self.outside], GRAPHIC)
+    fn readable_color(&self, color: RGBColor) -> RGBColor {
+        readable_color(color, &[self.free, self.hole, self.outside], GRAPHIC)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::figures::palette::contrast;
+    use crate::figures::palette::color_contrast;
 
     #[test]
     fn every_buffer_stands_out_in_both_themes() {
@@ -82,14 +87,20 @@ mod tests {
             names.iter().map(String::as_str).chain(["activation", "gradient", "input"]).collect();
         let scales = [CLASSES.map(|(light, _)| light), CLASSES.map(|(_, dark)| dark)];
         for (theme, scale) in [LIGHT, DARK].into_iter().zip(scales) {
-            for color in theme.categories(&names).chain(scale) {
+            for color in theme.category_colors(&names).chain(scale) {
                 for behind in [theme.free, theme.hole, theme.outside] {
-                    assert!(contrast(color, behind) >= GRAPHIC, "{} on {}", hex(color), hex(behind));
+                    assert!(
+                        color_contrast(color, behind) >= GRAPHIC,
+                        "{} on {}",
+                        hex_text(color),
+                        hex_text(behind)
+                    );
                 }
             }
-            assert!(contrast(theme.ink, theme.paper) >= 7.0);
+            assert!(color_contrast(theme.ink, theme.paper) >= 7.0);
             assert!(
-                contrast(theme.height, theme.free) >= GRAPHIC && contrast(theme.height, theme.paper) >= 4.5
+                color_contrast(theme.height, theme.free) >= GRAPHIC
+                    && color_contrast(theme.height, theme.paper) >= 4.5
             );
         }
     }

@@ -5,53 +5,53 @@ use rustc_hash::FxHashMap;
 use serde_json::{Value as Json, json};
 
 use super::colors;
-use super::pack::pack;
+use super::pack::pack_numbers;
 use super::scene::{CallStacks, Panel, Scene};
 use crate::figures::layout::Rectangle;
 
-pub(super) fn json(scene: &Scene<'_>) -> Json {
+pub(super) fn scene_json(scene: &Scene<'_>) -> Json {
     let load = scene.instance.load();
     let mut categories = Words::default();
-    let buffers = buffers(&scene.instance, &scene.labels, &scene.stacks, &mut categories);
+    let buffers = buffer_json(&scene.instance, &scene.labels, &scene.stacks, &mut categories);
     json!({
         "horizon": scene.horizon,
         "capacity": scene.capacity,
         "load": { "bytes": load.bytes, "step": load.step },
         "bound": scene.bound,
-        "pieces": pieces(&scene.instance),
+        "pieces": piece_json(&scene.instance),
         "buffers": buffers,
-        "panels": scene.panels.iter().map(|panel| placed(&scene.instance, panel)).collect::<Vec<Json>>(),
-        "colors": colors::json(&categories.words),
+        "panels": scene.panels.iter().map(|panel| panel_json(&scene.instance, panel)).collect::<Vec<Json>>(),
+        "colors": colors::theme_json(&categories.words),
     })
 }
 
 /// The rectangles that every panel has, but for their lowest address. `of` is left out where each buffer is one rectangle,
 /// and `counted`, the step from which each counts towards the load, where all count from their start.
-fn pieces(instance: &Instance) -> Json {
+fn piece_json(instance: &Instance) -> Json {
     let all = || {
         instance
             .buffers()
             .iter()
             .zip(instance.ids())
-            .flat_map(|(buffer, id)| buffer.pieces().map(move |p| (p, id)))
+            .flat_map(|(buffer, id)| buffer.active_pieces().map(move |p| (p, id)))
     };
-    let outputs = instance.outputs();
+    let outputs = instance.hand_over_outputs();
     let counted = |(piece, id): (Piece, BufferId)| {
         let (start, first) = (piece.steps.start(), instance.buffer(id).live.start());
         u64::from(start.get()) + u64::from(outputs[id.index()] && start == first)
     };
     let is_plain = all().zip(0_usize..).all(|((_, id), number)| id.index() == number);
     json!({
-        "of": (!is_plain).then(|| pack(all().map(|(_, id)| id.index() as u64))),
-        "start": pack(all().map(|(piece, _)| u64::from(piece.steps.start().get()))),
-        "counted": (!instance.in_place().is_empty()).then(|| pack(all().map(counted))),
-        "end": pack(all().map(|(piece, _)| u64::from(piece.steps.end().get()))),
-        "size": pack(all().map(|(piece, _)| piece.window.end.get() - piece.window.start.get())),
+        "of": (!is_plain).then(|| pack_numbers(all().map(|(_, id)| id.index() as u64))),
+        "start": pack_numbers(all().map(|(piece, _)| u64::from(piece.steps.start().get()))),
+        "counted": (!instance.in_place().is_empty()).then(|| pack_numbers(all().map(counted))),
+        "end": pack_numbers(all().map(|(piece, _)| u64::from(piece.steps.end().get()))),
+        "size": pack_numbers(all().map(|(piece, _)| piece.window.end.get() - piece.window.start.get())),
     })
 }
 
 /// What there is to say of each buffer; what no buffer has is left out.
-fn buffers<'a>(
+fn buffer_json<'a>(
     instance: &Instance,
     labels: &'a Labels,
     stacks: &CallStacks<'_>,
@@ -60,38 +60,41 @@ fn buffers<'a>(
     let names = labels.buffers.iter().map(|label| label.name.as_str());
     let is_numbered = names.clone().zip(0_usize..).all(|(name, number)| name == number.to_string());
     let mut ops = Words::default();
-    let categories_of = words(labels, categories, |label| label.category.as_deref());
-    let ops_of = words(labels, &mut ops, |label| label.op.as_deref());
+    let categories_of = word_json(labels, categories, |label| label.category.as_deref());
+    let ops_of = word_json(labels, &mut ops, |label| label.op.as_deref());
     let of = |number: usize| stacks.of.get(number).copied().flatten().map_or(0, |stack| u64::from(stack) + 1);
     json!({
-        "size": pack(instance.buffers().iter().map(|buffer| buffer.size.get())),
-        "requested": some(instance, labels, |_, label| label.requested.map(planlab_dsa::Bytes::get), |b| b.size.get()),
-        "from": some(instance, labels, |_, label| Some(label.original_steps?.0), |b| b.live.start().get().into()),
-        "to": some(instance, labels, |_, label| Some(label.original_steps?.1), |b| b.live.end().get().into()),
+        "size": pack_numbers(instance.buffers().iter().map(|buffer| buffer.size.get())),
+        "requested": differing_json(instance, labels, |_, label| label.requested.map(planlab_dsa::Bytes::get), |b| b.size.get()),
+        "from": differing_json(instance, labels, |_, label| Some(label.original_steps?.0), |b| b.live.start().get().into()),
+        "to": differing_json(instance, labels, |_, label| Some(label.original_steps?.1), |b| b.live.end().get().into()),
         "names": (!is_numbered).then(|| names.collect::<Vec<&str>>()),
         "category": categories_of,
         "categories": categories.words,
         "op": ops_of,
         "ops": ops.words,
-        "stack": (!stacks.of.is_empty()).then(|| pack((0..instance.len()).map(of))),
+        "stack": (!stacks.of.is_empty()).then(|| pack_numbers((0..instance.len()).map(of))),
         "stacks": stacks.stacks,
         "frames": stacks.frames,
     })
 }
 
 /// The number of a word of each buffer, from 1; 0 if there is no word.
-fn words<'a>(
+fn word_json<'a>(
     labels: &'a Labels,
     words: &mut Words<'a>,
     word: impl Fn(&'a Label) -> Option<&'a str>,
 ) -> Option<Json> {
-    let numbers: Vec<u64> =
-        labels.buffers.iter().map(|label| word(label).map_or(0, |word| words.number(word) + 1)).collect();
-    numbers.iter().any(|&number| number > 0).then(|| pack(numbers))
+    let numbers: Vec<u64> = labels
+        .buffers
+        .iter()
+        .map(|label| word(label).map_or(0, |word| words.word_number(word) + 1))
+        .collect();
+    numbers.iter().any(|&number| number > 0).then(|| pack_numbers(numbers))
 }
 
 /// A number of each buffer, if a label says one; `plain` for the others.
-fn some(
+fn differing_json(
     instance: &Instance,
     labels: &Labels,
     said: impl Fn(&Buffer, &Label) -> Option<u64>,
@@ -100,15 +103,15 @@ fn some(
     let all = || instance.buffers().iter().zip(&labels.buffers);
     let number = |(buffer, label): (&Buffer, &Label)| said(buffer, label).unwrap_or_else(|| plain(buffer));
     let is_said = all().any(|(buffer, label)| number((buffer, label)) != plain(buffer));
-    is_said.then(|| pack(all().map(number)))
+    is_said.then(|| pack_numbers(all().map(number)))
 }
 
 /// Where a panel has the pieces, and what is said of it.
-fn placed(instance: &Instance, panel: &Panel) -> Json {
+fn panel_json(instance: &Instance, panel: &Panel) -> Json {
     let mut rectangles = panel.layout.rectangles.iter().peekable();
     let (mut lows, mut absent) = (Vec::new(), Vec::new());
     for (buffer, id) in instance.buffers().iter().zip(instance.ids()) {
-        for piece in buffer.pieces() {
+        for piece in buffer.active_pieces() {
             let is_it =
                 |rectangle: &&Rectangle| rectangle.id == id && rectangle.start == piece.steps.start().get();
             let found = rectangles.next_if(is_it);
@@ -125,13 +128,13 @@ fn placed(instance: &Instance, panel: &Panel) -> Json {
         "height": panel.layout.height,
         "borders": panel.layout.borders,
         "step": panel.blocked.as_ref().map(|blocked| blocked.step),
-        "low": pack(lows),
+        "low": pack_numbers(lows),
         "absent": absent,
         "held": (!panel.held.is_empty()).then(|| json!({
-            "low": pack(held().map(|held| held.address)),
-            "size": pack(held().map(|held| held.size)),
-            "start": pack(held().map(|held| u64::from(held.steps.0))),
-            "end": pack(held().map(|held| u64::from(held.steps.1))),
+            "low": pack_numbers(held().map(|held| held.address)),
+            "size": pack_numbers(held().map(|held| held.size)),
+            "start": pack_numbers(held().map(|held| u64::from(held.steps.0))),
+            "end": pack_numbers(held().map(|held| u64::from(held.steps.1))),
         })),
     })
 }
@@ -144,7 +147,7 @@ struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    fn number(&mut self, word: &'a str) -> u64 {
+    fn word_number(&mut self, word: &'a str) -> u64 {
         *self.numbers.entry(word).or_insert_with(|| {
             self.words.push(word);
             self.words.len() as u64 - 1

@@ -48,8 +48,8 @@ impl ViewerPart {
         let names: Vec<&str> = scene.panels.iter().map(|panel| panel.name.as_str()).collect();
         let tops = scene.panels.iter().enumerate().filter(|(_, panel)| panel.blocked.is_some());
         Self {
-            data: data::json(scene),
-            label: label(&names),
+            data: data::scene_json(scene),
+            label: panel_label(&names),
             tops: tops.map(|(number, panel)| (number, panel.name.clone())).collect(),
             horizon: scene.horizon,
             peak: scene.instance.load().step.get(),
@@ -71,15 +71,15 @@ impl ViewerPart {
     }
 
     /// The same placement under another name, of a viewer with one panel.
-    pub(crate) fn named(mut self, name: &str) -> Self {
+    pub(crate) fn with_name(mut self, name: &str) -> Self {
         self.data["panels"][0]["name"] = name.into();
-        self.label = label(&[name]);
+        self.label = panel_label(&[name]);
         self.tops.iter_mut().for_each(|(_, top)| name.clone_into(top));
         self
     }
 }
 
-fn label(names: &[&str]) -> String {
+fn panel_label(names: &[&str]) -> String {
     format!("Map of memory over time: {}", names.join("; "))
 }
 
@@ -87,11 +87,11 @@ const HELP: &str = "Drag or arrows move; the wheel or + and \u{2212} zoom (wheel
     alone; Shift with arrows: one axis); 0 shows all, P the peak. Enter picks the first buffer in view, Tab and Shift+Tab the \
     next and the one before, Escape lets go of it.";
 
-pub(crate) fn html(part: &ViewerPart) -> Markup {
+pub(crate) fn viewer_html(part: &ViewerPart) -> Markup {
     html! {
         figure.viewer {
             noscript { p.alert { "The map needs JavaScript; the tables beside it hold its figures." } }
-            (toolbar(part))
+            (toolbar_markup(part))
             ul.keys aria-label="legend" {}
             div.stage {
                 canvas tabindex="0" role="application" aria-roledescription="map" aria-label=(part.label)
@@ -110,7 +110,7 @@ pub(crate) fn html(part: &ViewerPart) -> Markup {
     }
 }
 
-fn toolbar(part: &ViewerPart) -> Markup {
+fn toolbar_markup(part: &ViewerPart) -> Markup {
     html! {
         div.controls role="group" aria-label="view" {
             button type="button" data-do="in" aria-label="zoom in" title="zoom in" { "+" }

@@ -3,16 +3,16 @@
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use serde_json::{Value as Json, json};
 
-use crate::format::real;
+use crate::format::as_real;
 
 /// Packs numbers. Those beyond 2^53 that have no small common divisor lose their last digits, as every number in a browser.
-pub(super) fn pack(values: impl IntoIterator<Item = u64>) -> Json {
+pub(super) fn pack_numbers(values: impl IntoIterator<Item = u64>) -> Json {
     let mut values: Vec<u64> = values.into_iter().collect();
-    let unit = values.iter().fold(0, |unit, &value| divisor(unit, value)).max(1);
+    let unit = values.iter().fold(0, |unit, &value| greatest_common_divisor(unit, value)).max(1);
     let most = values.iter().max().map_or(0, |most| most / unit);
     if most > u64::from(u32::MAX) {
-        let bytes = values.iter().flat_map(|&value| real(value).to_le_bytes());
-        return packed("f64", 1, bytes.collect());
+        let bytes = values.iter().flat_map(|&value| as_real(value).to_le_bytes());
+        return packed_json("f64", 1, bytes.collect());
     }
     values.iter_mut().for_each(|value| *value /= unit);
     let (kind, width) = match most {
@@ -21,15 +21,15 @@ pub(super) fn pack(values: impl IntoIterator<Item = u64>) -> Json {
         _ => ("u32", 4),
     };
     let bytes = values.iter().flat_map(|value| value.to_le_bytes().into_iter().take(width));
-    packed(kind, unit, bytes.collect())
+    packed_json(kind, unit, bytes.collect())
 }
 
-fn packed(kind: &str, unit: u64, bytes: Vec<u8>) -> Json {
+fn packed_json(kind: &str, unit: u64, bytes: Vec<u8>) -> Json {
     json!({ "type": kind, "unit": unit, "data": BASE64_STANDARD.encode(bytes) })
 }
 
 /// The greatest common divisor.
-const fn divisor(mut one: u64, mut other: u64) -> u64 {
+const fn greatest_common_divisor(mut one: u64, mut other: u64) -> u64 {
     while other != 0 {
         (one, other) = (other, one % other);
     }
@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn the_narrowest_type_holds_the_numbers() {
         let kind = |values: &[u64]| {
-            let packed = pack(values.iter().copied());
+            let packed = pack_numbers(values.iter().copied());
             let size =
                 BASE64_STANDARD.decode(packed["data"].as_str().expect("is text")).expect("is base64").len();
             (packed["type"].as_str().expect("is text").to_owned(), packed["unit"].as_u64(), size)

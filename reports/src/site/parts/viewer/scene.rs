@@ -53,20 +53,20 @@ pub(crate) struct Panel {
 }
 
 impl Panel {
-    pub(crate) fn plan(name: impl Into<String>, instance: &Instance, plan: &VerifiedPlan<'_>) -> Self {
+    pub(crate) fn from_plan(name: impl Into<String>, instance: &Instance, plan: &VerifiedPlan<'_>) -> Self {
         let layout = Layout::new(instance, Some(plan));
-        let blocked = Blocked::of(instance, &layout);
+        let blocked = Blocked::from_layout(instance, &layout);
         Self { name: name.into(), kind: "plan", layout, held: Vec::new(), blocked }
     }
 
     /// The framework's own placement. What it held says more than its addresses, which have no common height.
-    pub(crate) fn own(instance: &Instance, own: &OwnPlacement) -> Self {
-        let (layout, held) = own.layout(instance);
-        let blocked = if held.is_empty() { Blocked::of(instance, &layout) } else { None };
+    pub(crate) fn from_framework(instance: &Instance, own: &OwnPlacement) -> Self {
+        let (layout, held) = own.layout_with_held(instance);
+        let blocked = if held.is_empty() { Blocked::from_layout(instance, &layout) } else { None };
         Self { name: own.name.clone(), kind: "own", layout, held, blocked }
     }
 
-    pub(crate) fn stacked(instance: &Instance) -> Self {
+    pub(crate) fn without_reuse(instance: &Instance) -> Self {
         let layout = Layout::new(instance, None);
         let name = "Buffers without reuse".to_owned();
         Self { name, kind: "stacked", layout, held: Vec::new(), blocked: None }
@@ -93,7 +93,7 @@ impl<'a> CallStacks<'a> {
     }
 
     /// The innermost frame of a buffer.
-    pub(crate) fn innermost(&self, buffer: usize) -> Option<&'a str> {
+    pub(crate) fn innermost_frame(&self, buffer: usize) -> Option<&'a str> {
         let number = (*self.of.get(buffer)?)?;
         let frame = *self.stacks.get(number as usize)?.first()?;
         self.frames.get(frame as usize).map(String::as_str)

@@ -4,7 +4,7 @@ use base64::prelude::{BASE64_STANDARD, Engine as _};
 use planlab_dsa::{BufferId, Bytes, InPlace, Instance, Labels, LiveRange, Pause, Step};
 use serde_json::Value as Json;
 
-use super::{CallStacks, Panel, SCRIPT, STYLE, Scene, ViewerPart, html};
+use super::{CallStacks, Panel, SCRIPT, STYLE, Scene, ViewerPart, viewer_html};
 use crate::ShowPage;
 use crate::data::instances::own::{Held, OwnPlacement};
 use crate::figures::samples::{self, buffer};
@@ -39,7 +39,7 @@ fn instance() -> Instance {
 }
 
 fn labels() -> Labels {
-    let mut labels = Labels::numbered(400);
+    let mut labels = Labels::from_numbers(400);
     labels.buffers[1].name = "</script><img src=x>".to_owned();
     labels.buffers[2].category = Some("gradient".to_owned());
     labels.buffers[5].category = Some("gradient".to_owned());
@@ -50,7 +50,7 @@ fn labels() -> Labels {
 }
 
 fn data(part: &ViewerPart) -> Json {
-    let page = html(part).into_string();
+    let page = viewer_html(part).into_string();
     let (_, rest) = page.split_once("type=\"application/json\">").expect("has data");
     let (text, _) = rest.split_once("</script>").expect("ends");
     serde_json::from_str(text).expect("is JSON")
@@ -67,7 +67,7 @@ fn the_page_has_all_of_the_buffers() {
     let own = OwnPlacement::new("PyTorch", places, held);
     let frames = ["a.py:1 f".to_owned(), "b.py:2 g".to_owned()];
     let of: Vec<Option<u32>> = (0..400).map(|number| (number == 8).then_some(0)).collect();
-    let panels = vec![Panel::own(&instance, &own), Panel::plan("ours", &instance, &plan)];
+    let panels = vec![Panel::from_framework(&instance, &own), Panel::from_plan("ours", &instance, &plan)];
     let stacks = CallStacks::new(&frames, vec![&[1, 0]], &of);
     let scene = Scene {
         panels,
@@ -77,8 +77,10 @@ fn the_page_has_all_of_the_buffers() {
     };
     let data = data(&ViewerPart::new(&scene, "caption"));
 
-    let pieces: Vec<_> =
-        instance.ids().flat_map(|id| instance.buffer(id).pieces().map(move |piece| (id, piece))).collect();
+    let pieces: Vec<_> = instance
+        .ids()
+        .flat_map(|id| instance.buffer(id).active_pieces().map(move |piece| (id, piece)))
+        .collect();
     assert!(pieces.len() > 408, "{} with pauses", pieces.len());
     let all = |group: &str, name: &str| unpacked(&data[group][name]);
     let expected = |number: &dyn Fn(usize) -> u64| (0..pieces.len()).map(number).collect::<Vec<u64>>();
@@ -125,8 +127,8 @@ fn the_page_has_all_of_the_buffers() {
 #[test]
 fn plain_buffers_leave_out_what_says_nothing() {
     let instance = samples::instance(&[(8, 0, 2)]);
-    let labels = Labels::numbered(1);
-    let panels = vec![Panel::stacked(&instance)];
+    let labels = Labels::from_numbers(1);
+    let panels = vec![Panel::without_reuse(&instance)];
     let scene = Scene { panels, ..Scene::new(Cow::Borrowed(&instance), Cow::Borrowed(&labels)) };
     let data = data(&ViewerPart::new(&scene, ""));
     assert!(data["pieces"]["of"].is_null());
@@ -139,12 +141,12 @@ fn plain_buffers_leave_out_what_says_nothing() {
 #[test]
 fn there_is_one_clock_on_a_page() {
     let instance = samples::instance(&[(8, 0, 1), (8, 1, 3), (16, 2, 3)]);
-    let mut labels = Labels::numbered(3);
+    let mut labels = Labels::from_numbers(3);
     for (label, steps) in labels.buffers.iter_mut().zip([(100, 200), (200, 400), (300, 400)]) {
         label.original_steps = Some(steps);
     }
     let plan = samples::plan(&instance, &[0, 40, 8]);
-    let page = ShowPage::new(&instance, &labels, "t", "c").with_plan("ours", &plan).html().expect("drawn");
+    let page = ShowPage::new(&instance, &labels, "t", "c").with_plan("ours", &plan).to_html().expect("drawn");
     let (_, words) = page.split_once("</figure>").expect("a viewer");
     for said in ["in use from step 200 to 400", "At step 300,", "in use at step 300, the peak", "free"] {
         assert!(page.contains(said), "{said}: {words}");
@@ -181,7 +183,7 @@ fn handed_over() -> Instance {
 #[test]
 fn pieces_that_may_overwrite_count_from_their_second_step() {
     let instance = handed_over();
-    let labels = Labels::numbered(3);
+    let labels = Labels::from_numbers(3);
     let scene = Scene::new(Cow::Borrowed(&instance), Cow::Borrowed(&labels));
     let data = data(&ViewerPart::new(&scene, "caption"));
     let [start, counted, end, size] =
@@ -191,7 +193,7 @@ fn pieces_that_may_overwrite_count_from_their_second_step() {
     for step in 0..6_u32 {
         let is_in_use = |&piece: &usize| (counted[piece]..end[piece]).contains(&u64::from(step));
         let used: u64 = (0..3).filter(is_in_use).map(|piece| size[piece]).sum();
-        assert_eq!(used, curve.at(Step::new(step)).get(), "step {step}");
+        assert_eq!(used, curve.load_at(Step::new(step)).get(), "step {step}");
     }
     assert!(SCRIPT.contains("steps.set(counted)"), "the curve starts there");
 }

@@ -19,7 +19,7 @@
 //! As long as all calls of a propagation come in their planned order, the allocator only counts them. At the first call
 //! that differs, it enters those served so far in the books.
 //!
-//! Requests are numbered. If the caller names its operations ([`enter`](ProfileGuided::enter)), each operation numbers
+//! Requests are numbered. If the caller names its operations ([`enter_operation`](ProfileGuided::enter_operation)), each operation numbers
 //! its own requests: an operation that is left out, or makes one request more, does not shift the numbers of the
 //! others. If propagations come in several kinds (for example sentence lengths), each kind can have its own plan
 //! ([`with_kinds`](ProfileGuided::with_kinds)). The plans share a segment as large as the largest of them.
@@ -95,12 +95,12 @@ pub struct ProfileGuided {
     parked: BTreeMap<u64, Script>,
     propagation: Propagation,
     /// Blocks in use that lie in segments of plans, by address.
-    live: FxHashMap<u64, Placed>,
+    live: FxHashMap<u64, PlacedBlock>,
     planning: Planning,
 }
 
 /// A block in use at a planned place.
-struct Placed {
+struct PlacedBlock {
     /// The end of its place; a smaller request gets all of it.
     end: u64,
     /// The base of its segment.
@@ -153,25 +153,25 @@ impl ProfileGuided {
     }
 
     /// Names the operation of the following requests: they are numbered within it. Default: operation 0.
-    pub fn enter(&mut self, operation: u64) {
-        self.propagation.recorder.enter(operation);
+    pub fn enter_operation(&mut self, operation: u64) {
+        self.propagation.recorder.enter_operation(operation);
     }
 
     /// The number of requests that a plan served.
-    fn planned(&self) -> u64 {
-        self.planning.planned + self.script.served().requests
+    fn planned_requests(&self) -> u64 {
+        self.planning.planned + self.script.served_so_far().requests
     }
 
     /// The place of the next request in the plan, if it has one and the place is free.
-    fn place(&mut self, key: RequestKey, size: u64) -> Result<Address, Miss> {
+    fn find_place(&mut self, key: RequestKey, size: u64) -> Result<Address, Miss> {
         let table = self.tables.get(&self.kind).ok_or(Miss::Unknown)?;
         let propagation = &mut self.propagation;
-        let Some(index) = table.find(key, propagation.cursor) else {
+        let Some(index) = table.find_request(key, propagation.cursor) else {
             propagation.has_changed = true;
             return Err(Miss::Unknown);
         };
         let base = self.memory.current();
-        for due in table.due(propagation.cursor..index + 1) {
+        for due in table.requests_due(propagation.cursor..index + 1) {
             let slot = table.slot(due).filter(|_| propagation.is_live[due]);
             propagation
                 .late
@@ -191,12 +191,12 @@ impl ProfileGuided {
             return Err(Miss::Taken);
         }
         let propagation = propagation.number;
-        self.occupy(start, Placed { end, segment, index, propagation });
+        self.occupy_place(start, PlacedBlock { end, segment, index, propagation });
         Ok(Address::new(start))
     }
 
     /// Records a block at a planned place.
-    fn occupy(&mut self, start: u64, placed: Placed) {
+    fn occupy_place(&mut self, start: u64, placed: PlacedBlock) {
         self.propagation.is_live[placed.index] = true;
         self.memory.occupy(placed.segment, placed.end - start);
         self.planning.planned += 1;
@@ -205,49 +205,49 @@ impl ProfileGuided {
 
     /// Enters in the books what was served of a propagation that followed the plan until now.
     fn leave_script(&mut self) {
-        let operation = self.propagation.recorder.operation();
-        for (call, address) in self.script.leave() {
+        let operation = self.propagation.recorder.current_operation();
+        for (call, address) in self.script.leave_script() {
             self.enter_call(call, address);
         }
-        self.propagation.recorder.enter(operation);
+        self.propagation.recorder.enter_operation(operation);
     }
 
     fn enter_call(&mut self, call: Call, address: Address) {
         let index = match call.kind {
             CallKind::Free(_) => {
                 if let Some(placed) = self.live.remove(&address.get()) {
-                    self.vacate(address.get(), &placed);
+                    self.vacate_place(address.get(), &placed);
                 }
-                return self.propagation.recorder.free(address);
+                return self.propagation.recorder.record_free(address);
             }
             CallKind::Planned(index) | CallKind::Outliving(index) => index,
         };
         let size = call.asked.next_multiple_of(UNIT);
         let recorder = &mut self.propagation.recorder;
-        recorder.enter(call.operation);
-        recorder.alloc(size, address);
+        recorder.enter_operation(call.operation);
+        recorder.record_alloc(size, address);
         self.propagation.cursor = index + 1;
         if matches!(call.kind, CallKind::Outliving(_)) {
             self.propagation.outliving.insert(address);
         }
         if let (CallKind::Planned(_), Some(segment)) = (call.kind, self.memory.current()) {
             let (end, propagation) = (address.get() + call.limit, self.propagation.number);
-            let placed = Placed { end, segment, index, propagation };
-            self.occupy(address.get(), placed);
+            let placed = PlacedBlock { end, segment, index, propagation };
+            self.occupy_place(address.get(), placed);
         }
     }
 
     /// Follows the calls of the plan if there is one whose segment has no live blocks from before.
     fn follow_script(&mut self) {
         let (Some(table), Some(segment)) = (self.tables.get(&self.kind), self.memory.idle()) else { return };
-        let of = (self.kind, table.number());
+        let of = (self.kind, table.plan_number());
         if !self.script.is_of(of, segment.0) {
             let parked = self.parked.remove(&self.kind).filter(|script| script.is_of(of, segment.0));
             let script = parked.unwrap_or_else(|| Script::new(table, of, segment));
             let other = mem::replace(&mut self.script, script);
             self.parked.insert(other.kind(), other);
         }
-        self.script.begin();
+        self.script.rewind_to_first();
     }
 
     /// Serves a request that is not the next call of the script.
@@ -258,27 +258,27 @@ impl ProfileGuided {
         }
         let rounded =
             size.get().checked_next_multiple_of(UNIT).ok_or_else(|| self.memory.out_of_memory(size))?;
-        let is_outliving = self.script.is_outliving(self.propagation.recorder.operation());
+        let is_outliving = self.script.is_outliving(self.propagation.recorder.current_operation());
         let outliving = is_outliving.then(|| self.memory.pool.alloc(size, stream));
         if let Some(Ok(address)) = outliving {
             let address = self.memory.pooled(Ok(address), size, stream)?;
             self.planning.missed.outliving += 1;
-            self.script.outlives(address, size.get());
+            self.script.record_outliving(address, size.get());
             return Ok(address);
         }
         self.leave_script();
         let cursor = self.propagation.cursor;
-        let address = self.place(self.propagation.recorder.key(), rounded).or_else(|miss| {
+        let address = self.find_place(self.propagation.recorder.next_key(), rounded).or_else(|miss| {
             let served = outliving.unwrap_or_else(|| self.memory.pool.alloc(size, stream));
             let address = self.memory.pooled(served, size, stream)?;
-            *miss.count(&mut self.planning.missed) += 1;
+            *miss.counter_in(&mut self.planning.missed) += 1;
             if miss == Miss::Outliving {
                 self.propagation.outliving.insert(address);
             }
             Ok(address)
         });
         match address {
-            Ok(address) => self.propagation.recorder.alloc(rounded, address),
+            Ok(address) => self.propagation.recorder.record_alloc(rounded, address),
             // The same request may be made again.
             Err(_) => self.propagation.cursor = cursor,
         }
@@ -292,16 +292,16 @@ impl ProfileGuided {
             self.leave_script();
         }
         match self.live.remove(&address.get()) {
-            Some(placed) => self.vacate(address.get(), &placed),
+            Some(placed) => self.vacate_place(address.get(), &placed),
             None => self.memory.pool.free(address)?,
         }
-        self.propagation.recorder.free(address);
+        self.propagation.recorder.record_free(address);
         self.propagation.has_changed |= self.propagation.outliving.remove(&address);
         Ok(())
     }
 
     /// Frees a block at a planned place.
-    fn vacate(&mut self, address: u64, placed: &Placed) {
+    fn vacate_place(&mut self, address: u64, placed: &PlacedBlock) {
         self.propagation.late.retain(|&(start, _)| start != address);
         if placed.propagation == self.propagation.number {
             self.propagation.is_live[placed.index] = false;
@@ -310,10 +310,10 @@ impl ProfileGuided {
     }
 
     /// Plans from the record.
-    fn renew(&mut self) {
+    fn renew_plan(&mut self) {
         let old = self.tables.get(&self.kind);
-        let profile = self.propagation.recorder.profile(old.map(Table::profile));
-        let Some(instance) = profile.instance() else { return };
+        let profile = self.propagation.recorder.recorded_profile(old.map(Table::profile));
+        let Some(instance) = profile.placement_problem() else { return };
         let outcome = execute(&BestFit, &instance, Budget::default(), 0);
         self.planning.time += outcome.elapsed;
         let Some(plan) = outcome.best else { return };
@@ -324,7 +324,7 @@ impl ProfileGuided {
     }
 
     /// Begins a propagation: blocks that are still live count as late.
-    fn rewind(&mut self) {
+    fn rewind_propagation(&mut self) {
         self.leave_script();
         let requests = self.tables.get(&self.kind).map_or(0, Table::len);
         let propagation = &mut self.propagation;
@@ -345,8 +345,8 @@ impl ProfileGuided {
 impl OnlineAllocator for ProfileGuided {
     #[inline]
     fn alloc(&mut self, size: Bytes, stream: Stream) -> Result<Address, AllocError> {
-        let operation = self.propagation.recorder.operation();
-        match self.script.alloc(size.get(), operation) {
+        let operation = self.propagation.recorder.current_operation();
+        match self.script.serve_alloc(size.get(), operation) {
             Some(address) => Ok(address),
             None => self.alloc_astray(size, stream),
         }
@@ -354,7 +354,7 @@ impl OnlineAllocator for ProfileGuided {
 
     #[inline]
     fn free(&mut self, address: Address) -> Result<(), NotLive> {
-        if address == Address::NULL || self.script.free(address) {
+        if address == Address::NULL || self.script.serve_free(address) {
             return Ok(());
         }
         self.free_astray(address)
@@ -368,32 +368,32 @@ impl OnlineAllocator for ProfileGuided {
     fn end_propagation(&mut self) {
         self.memory.pool.end_propagation();
         if self.script.is_over() {
-            self.planning.planned = self.planned();
-            self.propagation.recorder.enter(0);
-            self.script.begin();
+            self.planning.planned = self.planned_requests();
+            self.propagation.recorder.enter_operation(0);
+            self.script.rewind_to_first();
             return;
         }
         self.leave_script();
         let is_new = !self.tables.contains_key(&self.kind);
         if is_new || self.propagation.has_changed {
-            self.renew();
+            self.renew_plan();
         }
-        self.rewind();
+        self.rewind_propagation();
     }
 
     fn begin_propagation(&mut self, kind: u64) {
         if self.has_kinds && kind != self.kind {
             self.kind = kind;
-            self.rewind();
+            self.rewind_propagation();
         }
     }
 
     fn usage(&self) -> Usage {
-        self.memory.usage(self.script.served().used, self.planned())
+        self.memory.usage(self.script.served_so_far().used, self.planned_requests())
     }
 
     fn planning(&self) -> Option<Planning> {
-        Some(Planning { planned: self.planned(), ..self.planning })
+        Some(Planning { planned: self.planned_requests(), ..self.planning })
     }
 }
 

@@ -25,7 +25,7 @@ pub(super) struct Request {
 
 impl Request {
     /// Its steps, if it is freed within the propagation: then it has a place in the plan.
-    pub(super) fn live(&self) -> Option<LiveRange> {
+    pub(super) fn live_range(&self) -> Option<LiveRange> {
         LiveRange::new(self.start, self.end?).ok()
     }
 
@@ -44,14 +44,14 @@ pub(super) struct Profile {
 impl Profile {
     /// The placement problem of the requests that are freed, sizes in units; `None` without such requests, or if they
     /// cannot be planned.
-    pub(super) fn instance(&self) -> Option<Instance> {
-        let buffers: Vec<Buffer> = self.requests.iter().filter_map(buffer).collect();
+    pub(super) fn placement_problem(&self) -> Option<Instance> {
+        let buffers: Vec<Buffer> = self.requests.iter().filter_map(request_buffer).collect();
         if buffers.is_empty() { None } else { Instance::from_buffers(buffers).ok() }
     }
 }
 
-fn buffer(request: &Request) -> Option<Buffer> {
-    Some(Buffer::new(Bytes::new(request.size / UNIT), request.live()?))
+fn request_buffer(request: &Request) -> Option<Buffer> {
+    Some(Buffer::new(Bytes::new(request.size / UNIT), request.live_range()?))
 }
 
 #[derive(Debug, Default)]
@@ -68,38 +68,38 @@ pub(super) struct Recorder {
 
 impl Recorder {
     /// Names the operation of the following requests.
-    pub(super) fn enter(&mut self, operation: u64) {
+    pub(super) fn enter_operation(&mut self, operation: u64) {
         self.operation = operation;
     }
 
     /// The current operation.
-    pub(super) fn operation(&self) -> u64 {
+    pub(super) fn current_operation(&self) -> u64 {
         self.operation
     }
 
     /// The key of the next request.
-    pub(super) fn key(&self) -> RequestKey {
+    pub(super) fn next_key(&self) -> RequestKey {
         let number = self.numbers.get(&self.operation).copied().unwrap_or_default();
         RequestKey { operation: self.operation, number }
     }
 
     /// Records the block of the current request.
-    pub(super) fn alloc(&mut self, size: u64, address: Address) {
-        let key = self.key();
+    pub(super) fn record_alloc(&mut self, size: u64, address: Address) {
+        let key = self.next_key();
         self.numbers.insert(key.operation, key.number.saturating_add(1));
         self.open.insert(address, self.requests.len());
         self.requests.push(Request { key, size, start: self.step, end: None });
         self.step = self.step.saturating_add(1);
     }
 
-    pub(super) fn free(&mut self, address: Address) {
+    pub(super) fn record_free(&mut self, address: Address) {
         let Some(index) = self.open.remove(&address) else { return };
         self.requests[index].end = Some(self.step);
         self.step = self.step.saturating_add(1);
     }
 
     /// The recorded profile; if an older one differs only in sizes, with the larger size of each request.
-    pub(super) fn profile(&self, old: Option<&Profile>) -> Profile {
+    pub(super) fn recorded_profile(&self, old: Option<&Profile>) -> Profile {
         let mut requests = self.requests.clone();
         let old = old.map(|old| old.requests.as_slice()).unwrap_or_default();
         let is_alike = old.len() == requests.len() && old.iter().zip(&requests).all(|(a, b)| a.is_like(b));

@@ -77,8 +77,8 @@ impl Default for Script {
 impl Script {
     /// The script for a table in a segment; `of` is the kind of propagation and the number of the plan.
     pub(super) fn new(table: &Table, of: (u64, u64), segment: (u64, u64)) -> Self {
-        let (calls, is_whole) = calls(table, segment.0);
-        Self { served: served(&calls, table), calls, is_whole, segment, of, ..Self::default() }
+        let (calls, is_whole) = script_calls(table, segment.0);
+        Self { served: running_totals(&calls, table), calls, is_whole, segment, of, ..Self::default() }
     }
 
     /// Whether it is the script of this plan in this segment.
@@ -92,14 +92,14 @@ impl Script {
     }
 
     /// Makes the first call the next one.
-    pub(super) fn begin(&mut self) {
+    pub(super) fn rewind_to_first(&mut self) {
         self.outliving.clear();
         self.next = 0;
     }
 
     /// The address for a request if it is the planned call and the plan serves it. The call then counts as made.
     #[inline]
-    pub(super) fn alloc(&mut self, size: u64, operation: u64) -> Option<Address> {
+    pub(super) fn serve_alloc(&mut self, size: u64, operation: u64) -> Option<Address> {
         let call = self.calls.get_mut(self.next)?;
         // A request for 0 bytes wraps around to more than any limit.
         if size.wrapping_sub(1) >= call.limit || call.operation != operation {
@@ -112,7 +112,7 @@ impl Script {
 
     /// Whether the free of a block, not of [`Address::NULL`], is the planned call. It then counts as made.
     #[inline]
-    pub(super) fn free(&mut self, address: Address) -> bool {
+    pub(super) fn serve_free(&mut self, address: Address) -> bool {
         // Apart from requests that a plan serves, calls are frees or have no address.
         let is_planned =
             self.calls.get(self.next).is_some_and(|call| call.limit == 0 && call.address == address.get());
@@ -127,7 +127,7 @@ impl Script {
     }
 
     /// Records the block handed out for the next call, which outlives the propagation.
-    pub(super) fn outlives(&mut self, address: Address, size: u64) {
+    pub(super) fn record_outliving(&mut self, address: Address, size: u64) {
         self.calls[self.next].asked = size;
         self.outliving.push((self.next, address));
         self.next += 1;
@@ -150,12 +150,12 @@ impl Script {
     }
 
     /// What the plan has served in this propagation.
-    pub(super) fn served(&self) -> Served {
+    pub(super) fn served_so_far(&self) -> Served {
         self.position().map_or(Served::default(), |position| self.served[position])
     }
 
     /// The calls that were made, each with its address; leaves the script.
-    pub(super) fn leave(&mut self) -> Vec<(Call, Address)> {
+    pub(super) fn leave_script(&mut self) -> Vec<(Call, Address)> {
         let Some(position) = self.position() else { return Vec::new() };
         self.next = ASTRAY;
         let outliving: FxHashMap<usize, Address> = self.outliving.drain(..).collect();
@@ -166,7 +166,7 @@ impl Script {
 
 /// The calls of a table in their order, up to the first request whose recorded number is not the next one of its
 /// operation. Also returns whether they are all calls.
-fn calls(table: &Table, base: u64) -> (Box<[Call]>, bool) {
+fn script_calls(table: &Table, base: u64) -> (Box<[Call]>, bool) {
     let requests = &table.profile().requests;
     let mut steps: Vec<(u32, CallKind)> = Vec::with_capacity(2 * requests.len());
     for (index, request) in requests.iter().enumerate() {
@@ -198,7 +198,7 @@ fn calls(table: &Table, base: u64) -> (Box<[Call]>, bool) {
     (calls, is_whole)
 }
 
-fn served(calls: &[Call], table: &Table) -> Box<[Served]> {
+fn running_totals(calls: &[Call], table: &Table) -> Box<[Served]> {
     let mut now = Served::default();
     let mut all = vec![now];
     all.extend(calls.iter().map(|call| {

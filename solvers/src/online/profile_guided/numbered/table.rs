@@ -38,19 +38,19 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// The table of plan number `number` for the [instance](Profile::instance) of a profile; `None` if its addresses
+    /// The table of plan number `number` for the [instance](Profile::placement_problem) of a profile; `None` if its addresses
     /// exceed 64 bits.
     pub(super) fn new(profile: Profile, plan: &VerifiedPlan<'_>, number: u64) -> Option<Self> {
         let height = plan.height().get().checked_mul(UNIT)?;
         let mut offsets = plan.offsets().iter().map(|offset| offset.get() * UNIT);
         let mut slot = |request: &Request| {
-            request.live()?;
+            request.live_range()?;
             Some(Slot { offset: offsets.next()?, size: request.size })
         };
         let requests = &profile.requests;
         let slots = requests.iter().map(&mut slot).collect();
         let mut freed: Vec<usize> =
-            (0..requests.len()).filter(|&index| requests[index].live().is_some()).collect();
+            (0..requests.len()).filter(|&index| requests[index].live_range().is_some()).collect();
         freed.sort_unstable_by_key(|&index| requests[index].end);
         let frees_before =
             |request: &Request| freed.partition_point(|&index| requests[index].end <= Some(request.start));
@@ -60,7 +60,7 @@ impl Table {
     }
 
     /// The number of the plan.
-    pub(super) fn number(&self) -> u64 {
+    pub(super) fn plan_number(&self) -> u64 {
         self.number
     }
 
@@ -83,7 +83,7 @@ impl Table {
     }
 
     /// The request with a key, from `cursor` on.
-    pub(super) fn find(&self, key: RequestKey, cursor: usize) -> Option<usize> {
+    pub(super) fn find_request(&self, key: RequestKey, cursor: usize) -> Option<usize> {
         if self.profile.requests.get(cursor).is_some_and(|request| request.key == key) {
             return Some(cursor);
         }
@@ -91,7 +91,7 @@ impl Table {
     }
 
     /// The requests freed before the last of the given requests, and not before the predecessor of the first.
-    pub(super) fn due(&self, requests: Range<usize>) -> impl Iterator<Item = usize> + '_ {
+    pub(super) fn requests_due(&self, requests: Range<usize>) -> impl Iterator<Item = usize> + '_ {
         let from = requests.start.checked_sub(1).map_or(0, |before| self.frees_before[before]);
         let to = requests.end.checked_sub(1).map_or(0, |last| self.frees_before[last]);
         self.freed[from..to].iter().copied()

@@ -130,7 +130,7 @@ fn an_operation_that_is_left_out_does_not_shift_the_others() {
     let mut net = Net::new();
     let mut run = |operations: &[u64]| {
         for &operation in operations {
-            net.memory.enter(operation);
+            net.memory.enter_operation(operation);
             let block = net.alloc(operation);
             net.free([block]);
         }
@@ -285,7 +285,7 @@ type Bend = (u8, u64);
 
 /// Frees a block, which must be live or null; returns its address if it was live.
 fn free(memory: &mut ProfileGuided, audit: &mut Audit, block: Address) -> Result<Address, bool> {
-    let is_live = block == Address::NULL || audit.freed(block);
+    let is_live = block == Address::NULL || audit.remove_block(block);
     assert_eq!(memory.free(block).is_ok(), is_live, "{block}");
     if is_live { Ok(block) } else { Err(false) }
 }
@@ -300,7 +300,7 @@ fn call(
 ) -> (Result<Address, bool>, Usage, Planning) {
     let any = usize::try_from(by % blocks.len() as u64).expect("an index");
     match kind {
-        0 => memory.enter(by % 3),
+        0 => memory.enter_operation(by % 3),
         1 => memory.end_propagation(),
         2 => {
             memory.end_propagation();
@@ -336,7 +336,7 @@ proptest! {
     /// Planned calls give the same answers by the script and, if it is left before each call, by the books.
     #[test]
     fn the_script_and_the_books_give_the_same_answers(
-        instance in instances(Shape::plain().with_max_buffers(12).with_max_steps(8).with_max_size(6)),
+        instance in instances(Shape::plain_buffers().with_max_buffers(12).with_max_steps(8).with_max_size(6)),
         bends in proptest::collection::vec(proptest::option::weighted(0.08, (0..7_u8, any::<u64>())), 1..150),
         capacity in proptest::option::of(1..80_u64),
     ) {
@@ -352,7 +352,7 @@ proptest! {
         let [mut of_script, mut of_books] = [(); 2].map(|()| vec![Address::NULL; instance.len()]);
         let mut bends = bends.into_iter().map(|bend| bend.unwrap_or((u8::MAX, 0)));
         for _ in 0..6 {
-            for event in requests.events() {
+            for event in requests.calls_in_order() {
                 let bend = bends.next().unwrap_or((u8::MAX, 0));
                 books.leave_script();
                 let seen = call((&mut script, &mut audit), event, requests.sizes(), &mut of_script, bend);

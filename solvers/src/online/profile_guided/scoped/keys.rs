@@ -28,7 +28,7 @@ pub(super) struct Keys {
 
 impl Keys {
     /// Names the operation of the following requests.
-    pub(super) fn enter(&mut self, name: u64) {
+    pub(super) fn enter_operation(&mut self, name: u64) {
         let new = self.operations.len();
         let index = *self.by_name.entry(name).or_insert(new);
         if index == new {
@@ -42,9 +42,9 @@ impl Keys {
     }
 
     /// The key of the next request, which then counts as made.
-    pub(super) fn take(&mut self) -> Key {
+    pub(super) fn take_key(&mut self) -> Key {
         if self.current.is_none() {
-            self.enter(0);
+            self.enter_operation(0);
         }
         let operation = &mut self.operations[self.current.expect("one was entered")];
         let key = operation.keys.get(operation.next).copied().unwrap_or_else(|| {
@@ -64,7 +64,7 @@ impl Keys {
     }
 
     /// Begins a propagation.
-    pub(super) fn rewind(&mut self) {
+    pub(super) fn rewind_propagation(&mut self) {
         self.propagation += 1;
         self.current = None;
     }
@@ -83,19 +83,19 @@ mod tests {
     fn a_request_has_its_key_whenever_its_operation_runs() {
         let mut keys = Keys::default();
         let mut run = |operations: &[u64]| {
-            keys.rewind();
+            keys.rewind_propagation();
             let of = |&operation: &u64| {
-                keys.enter(operation);
-                keys.take()
+                keys.enter_operation(operation);
+                keys.take_key()
             };
             operations.iter().map(of).collect::<Vec<Key>>()
         };
         assert_eq!(run(&[7, 7, 9, 7]), [0, 1, 2, 3]);
         assert_eq!(run(&[9, 7, 7, 7, 9]), [2, 0, 1, 3, 4]);
-        keys.rewind();
+        keys.rewind_propagation();
         // Without a name, requests belong to operation 0.
-        assert_eq!((keys.take(), keys.len()), (5, 6));
+        assert_eq!((keys.take_key(), keys.len()), (5, 6));
         keys.put_back();
-        assert_eq!((keys.take(), keys.take(), keys.len()), (5, 6, 7));
+        assert_eq!((keys.take_key(), keys.take_key(), keys.len()), (5, 6, 7));
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! [`ProfileGuided`](super::ProfileGuided) identifies a request by its number in the propagation. If operations run in
 //! another legal order, or sentences have another length, the numbers mean other requests, and the plan serves few of
-//! them. Here the caller names its operations ([`OnlineAllocator::enter`]), and a request is identified by the
+//! them. Here the caller names its operations ([`OnlineAllocator::enter_operation`]), and a request is identified by the
 //! operation and its number there. It gets its place in the plan, whenever it comes.
 //!
 //! ```text
@@ -162,8 +162,8 @@ impl ProfileGuidedScoped {
     }
 
     /// Serves a request by its place in the plan, if possible.
-    fn place(&mut self, key: Key, size: u64) -> Result<Address, Miss> {
-        let place = self.layout.as_ref().and_then(|layout| layout.place(key)).cloned();
+    fn serve_place(&mut self, key: Key, size: u64) -> Result<Address, Miss> {
+        let place = self.layout.as_ref().and_then(|layout| layout.place_of(key)).cloned();
         let Some(place) = place else {
             return Err(if self.profile.is_outliving(key) { Miss::Outliving } else { Miss::Unknown });
         };
@@ -177,13 +177,13 @@ impl ProfileGuidedScoped {
             return Err(Miss::Taken);
         }
         self.planning.planned += 1;
-        Ok(self.occupy(segment, place.offset, place.cells, place.size))
+        Ok(self.occupy_cells(segment, place.offset, place.cells, place.size))
     }
 
     /// Marks cells of the current segment as in use.
-    fn occupy(&mut self, segment: u64, offset: u64, cells: Range<usize>, size: u64) -> Address {
+    fn occupy_cells(&mut self, segment: u64, offset: u64, cells: Range<usize>, size: u64) -> Address {
         if let Some(layout) = &mut self.layout {
-            layout.take(&cells);
+            layout.take_cells(&cells);
         }
         self.memory.occupy(segment, size);
         let address = Address::new(segment + offset);
@@ -205,15 +205,15 @@ impl ProfileGuidedScoped {
         stream: Stream,
     ) -> Result<Address, AllocError> {
         let hole = match miss {
-            Miss::Larger | Miss::Taken => self.layout.as_ref().and_then(|layout| layout.hole(size)),
+            Miss::Larger | Miss::Taken => self.layout.as_ref().and_then(|layout| layout.smallest_hole(size)),
             _ => None,
         };
         let address = match (hole, self.memory.current()) {
-            (Some((offset, cells)), Some(segment)) => self.occupy(segment, offset, cells, size),
+            (Some((offset, cells)), Some(segment)) => self.occupy_cells(segment, offset, cells, size),
             _ => self.serve_from_pool(asked, stream)?,
         };
         let missed = &mut self.planning.missed;
-        *miss.count(missed) += 1;
+        *miss.counter_in(missed) += 1;
         self.has_changed |= matches!(miss, Miss::Unknown | Miss::Larger | Miss::Taken);
         Ok(address)
     }
@@ -226,7 +226,7 @@ impl ProfileGuidedScoped {
     }
 
     /// Removes a block from its segment.
-    fn vacate(&mut self, base: u64, cells: &Range<usize>, size: u64) {
+    fn vacate_cells(&mut self, base: u64, cells: &Range<usize>, size: u64) {
         if let Some(layout) = self.layout.as_mut().filter(|_| self.memory.current() == Some(base)) {
             layout.give_back(cells);
         }
@@ -242,21 +242,24 @@ impl ProfileGuidedScoped {
 
     /// Adds the propagation to the profile, unless one with the same calls is there. This includes one that was served
     /// as planned: it may be the first in which two requests meet.
-    fn learn(&mut self) {
+    fn learn_propagation(&mut self) {
         if self.courses.len() >= MOST_COURSES {
             self.courses.clear();
         }
         let is_new = self.courses.insert(self.course);
         if is_new || self.has_changed {
-            self.profile.record(&self.record, self.keys.len());
+            self.profile.record_propagation(&self.record, self.keys.len());
         }
     }
 
     /// Plans for the whole profile.
-    fn renew(&mut self) {
-        let Some(Problem { instance, keys }) = self.profile.problem() else { return };
-        let planners: &[&dyn Planner] =
-            if instance.apart().is_empty() { &[&BestFit] } else { &[&GreedyBySize, &GreedyByBreadth] };
+    fn renew_plan(&mut self) {
+        let Some(Problem { instance, keys }) = self.profile.placement_problem() else { return };
+        let planners: &[&dyn Planner] = if instance.keep_apart_pairs().is_empty() {
+            &[&BestFit]
+        } else {
+            &[&GreedyBySize, &GreedyByBreadth]
+        };
         let outcomes: Vec<_> =
             planners.iter().map(|planner| execute(*planner, &instance, Budget::default(), 0)).collect();
         self.planning.time += outcomes.iter().map(|outcome| outcome.elapsed).sum::<Duration>();
@@ -266,8 +269,11 @@ impl ProfileGuidedScoped {
             return;
         }
         let offsets = plan.offsets().iter().map(|offset| offset.get() * UNIT);
-        let places: Vec<(Key, u64, u64)> =
-            keys.iter().zip(offsets).map(|(&key, offset)| (key, offset, self.profile.size(key))).collect();
+        let places: Vec<(Key, u64, u64)> = keys
+            .iter()
+            .zip(offsets)
+            .map(|(&key, offset)| (key, offset, self.profile.largest_size(key)))
+            .collect();
         self.planning.plans += 1;
         let layout = Layout::new(&places, self.keys.len());
         self.memory.renew(layout.height());
@@ -289,8 +295,8 @@ impl OnlineAllocator for ProfileGuidedScoped {
         }
         let rounded =
             size.get().checked_next_multiple_of(UNIT).ok_or_else(|| self.memory.out_of_memory(size))?;
-        let key = self.keys.take();
-        let served = match self.place(key, rounded) {
+        let key = self.keys.take_key();
+        let served = match self.serve_place(key, rounded) {
             Ok(address) => Ok(address),
             Err(miss) => self.serve_miss(miss, rounded, size, stream),
         };
@@ -312,7 +318,7 @@ impl OnlineAllocator for ProfileGuidedScoped {
         let block = self.blocks.remove(&address).ok_or(NotLive { address })?;
         match &block.home {
             Home::Pool => self.memory.pool.free(address)?,
-            Home::Segment(base, cells, size) => self.vacate(*base, cells, *size),
+            Home::Segment(base, cells, size) => self.vacate_cells(*base, cells, *size),
         }
         if block.propagation == self.propagation {
             let request = &mut self.record[block.request];
@@ -332,15 +338,15 @@ impl OnlineAllocator for ProfileGuidedScoped {
         self.memory.pool.end_propagation();
         // A planned block is still in use.
         self.has_changed |= self.memory.has_live();
-        self.learn();
+        self.learn_propagation();
         if self.has_changed {
-            self.renew();
+            self.renew_plan();
         }
         if self.keys.len() > MOST_REQUESTS {
             self.start_anew();
         }
         self.record.clear();
-        self.keys.rewind();
+        self.keys.rewind_propagation();
         (self.step, self.course) = (0, 0);
         self.propagation += 1;
         self.has_changed = false;
@@ -351,8 +357,8 @@ impl OnlineAllocator for ProfileGuidedScoped {
         true
     }
 
-    fn enter(&mut self, operation: u64) {
-        self.keys.enter(operation);
+    fn enter_operation(&mut self, operation: u64) {
+        self.keys.enter_operation(operation);
     }
 
     fn usage(&self) -> Usage {

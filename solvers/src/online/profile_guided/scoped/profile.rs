@@ -26,7 +26,7 @@ pub(super) struct Request {
 
 /// The profile of the request of a key.
 #[derive(Clone, Copy, Debug, Default)]
-struct Known {
+struct KnownRequest {
     /// The largest size requested.
     size: u64,
     /// Its steps in the last propagation with a record of it, if it was freed there.
@@ -40,7 +40,7 @@ struct Known {
 /// Everything recorded so far.
 #[derive(Default)]
 pub(super) struct Profile {
-    known: Vec<Known>,
+    known: Vec<KnownRequest>,
     /// For each key, the keys in use at its request, in any record; empty if there is only one record.
     met: Vec<Bits>,
     records: u64,
@@ -60,16 +60,16 @@ impl Profile {
     }
 
     /// The largest recorded size of the request of a key.
-    pub(super) fn size(&self, key: Key) -> u64 {
+    pub(super) fn largest_size(&self, key: Key) -> u64 {
         self.known[key as usize].size
     }
 
     /// Adds a propagation; keys are below `keys`.
-    pub(super) fn record(&mut self, requests: &[Request], keys: usize) {
+    pub(super) fn record_propagation(&mut self, requests: &[Request], keys: usize) {
         if self.records > 0 && self.met.is_empty() {
-            self.meet(&self.latest());
+            self.record_meetings(&self.latest_record());
         }
-        self.known.resize(keys.max(self.known.len()), Known::default());
+        self.known.resize(keys.max(self.known.len()), KnownRequest::default());
         self.records += 1;
         for request in requests {
             let known = &mut self.known[request.key as usize];
@@ -78,15 +78,15 @@ impl Profile {
             (known.record, known.plans) = (self.records, self.plans);
         }
         if self.records > 1 {
-            self.meet(requests);
+            self.record_meetings(requests);
         }
     }
 
     /// The latest record, in the order of its requests.
-    fn latest(&self) -> Vec<Request> {
-        let is_latest = |known: &Known| known.record == self.records;
+    fn latest_record(&self) -> Vec<Request> {
+        let is_latest = |known: &KnownRequest| known.record == self.records;
         let latest = (0..).zip(&self.known).filter(|(_, known)| is_latest(known));
-        let request = |(key, known): (Key, &Known)| {
+        let request = |(key, known): (Key, &KnownRequest)| {
             let (start, end) = known.live?;
             Some(Request { key, size: known.size, start, end: Some(end) })
         };
@@ -96,16 +96,16 @@ impl Profile {
     }
 
     /// Records which requests are in use at the start of others.
-    fn meet(&mut self, requests: &[Request]) {
+    fn record_meetings(&mut self, requests: &[Request]) {
         self.make_room();
         let Some(len) = self.met.first().map(Bits::len) else { return };
         let mut freed: Vec<(u32, Key)> =
             requests.iter().filter_map(|request| Some((request.end?, request.key))).collect();
         freed.sort_unstable();
-        let (mut freed, mut live) = (freed.into_iter().peekable(), Bits::none(len));
+        let (mut freed, mut live) = (freed.into_iter().peekable(), Bits::empty_set(len));
         for request in requests.iter().filter(|request| request.end.is_some()) {
             while let Some((_, key)) = freed.next_if(|&(end, _)| end <= request.start) {
-                live.clear(key as usize, key as usize + 1);
+                live.clear_range(key as usize, key as usize + 1);
             }
             let key = request.key as usize;
             self.met[key].union(&live);
@@ -124,29 +124,29 @@ impl Profile {
         if self.met.first().is_some_and(|met| met.len() < len) {
             self.met = self.met.iter().map(|met| met.moved_up(0, len)).collect();
         }
-        self.met.resize(keys, Bits::none(len));
+        self.met.resize(keys, Bits::empty_set(len));
     }
 
     /// The placement problem of the requests that are freed: those of the latest record at their steps, the others
     /// after them. Requests that were ever in use together but not by these steps are kept apart. `None` if there is
     /// nothing to plan, or if it cannot be planned.
-    pub(super) fn problem(&mut self) -> Option<Problem> {
+    pub(super) fn placement_problem(&mut self) -> Option<Problem> {
         self.plans += 1;
-        let latest = self.latest();
+        let latest = self.latest_record();
         let steps = latest.iter().filter_map(|request| request.end).max().unwrap_or(0);
         let mut keys: Vec<Key> = latest.iter().map(|request| request.key).collect();
         let mut live: Vec<LiveRange> =
             latest.iter().filter_map(|request| LiveRange::new(request.start, request.end?).ok()).collect();
         if !self.met.is_empty() {
-            let others = self.remembered();
+            let others = self.remembered_keys();
             live.extend((steps..).zip(&others).filter_map(|(step, _)| LiveRange::new(step, step + 1).ok()));
             keys.extend(others);
         }
-        let Some(pairs) = self.pairs(&keys, &live) else {
-            self.forget();
-            return self.problem();
+        let Some(pairs) = self.keep_apart_pairs(&keys, &live) else {
+            self.forget_older();
+            return self.placement_problem();
         };
-        let size = |&key: &Key| Bytes::new(self.size(key) / UNIT);
+        let size = |&key: &Key| Bytes::new(self.largest_size(key) / UNIT);
         let buffers: Vec<Buffer> =
             keys.iter().zip(&live).map(|(key, &live)| Buffer::new(size(key), live)).collect();
         let is_any = !buffers.is_empty();
@@ -155,8 +155,8 @@ impl Profile {
     }
 
     /// Keys of earlier records that are missing in the latest.
-    fn remembered(&self) -> Vec<Key> {
-        let is_remembered = |known: &Known| {
+    fn remembered_keys(&self) -> Vec<Key> {
+        let is_remembered = |known: &KnownRequest| {
             known.live.is_some() && known.record < self.records && self.plans - known.plans <= REMEMBERED
         };
         (0..).zip(&self.known).filter(|(_, known)| is_remembered(known)).map(|(key, _)| key).collect()
@@ -164,7 +164,7 @@ impl Profile {
 
     /// The buffers, each with a key and steps, that were in use together but not by these steps; `None` if there are
     /// too many.
-    fn pairs(&self, keys: &[Key], live: &[LiveRange]) -> Option<Vec<KeepApart>> {
+    fn keep_apart_pairs(&self, keys: &[Key], live: &[LiveRange]) -> Option<Vec<KeepApart>> {
         let mut buffer_of = vec![None; self.known.len()];
         keys.iter().enumerate().for_each(|(buffer, &key)| buffer_of[key as usize] = Some(buffer));
         let mut pairs = Vec::new();
@@ -185,13 +185,13 @@ impl Profile {
     }
 
     /// Forgets all but the latest record.
-    fn forget(&mut self) {
+    fn forget_older(&mut self) {
         self.met.clear();
         let latest = self.records;
         self.known
             .iter_mut()
             .filter(|known| known.record < latest)
-            .for_each(|known| *known = Known::default());
+            .for_each(|known| *known = KnownRequest::default());
         self.records = 1;
         self.known.iter_mut().filter(|known| known.record > 0).for_each(|known| known.record = 1);
     }

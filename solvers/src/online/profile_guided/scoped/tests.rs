@@ -27,7 +27,7 @@ impl Net {
     }
 
     fn alloc(&mut self, operation: u64, units: u64) -> Address {
-        self.0.enter(operation);
+        self.0.enter_operation(operation);
         self.0.alloc(Bytes::new(units * UNIT), Stream::default()).expect("no limit")
     }
 
@@ -48,7 +48,7 @@ impl Net {
                 }
                 Free(operation) => {
                     let block = live.remove(&operation).expect("asked for");
-                    assert!(audit.freed(block));
+                    assert!(audit.remove_block(block));
                     self.free([block]);
                 }
             }
@@ -176,7 +176,7 @@ fn a_request_that_does_not_come_again_loses_its_place() {
     for units in 2..70 {
         net.run(&[Alloc(2, units)]);
     }
-    assert!(net.0.layout.as_ref().is_some_and(|layout| layout.place(0).is_none()));
+    assert!(net.0.layout.as_ref().is_some_and(|layout| layout.place_of(0).is_none()));
     net.run(&[Alloc(1, 50)]);
     net.run(&[Alloc(1, 50)]);
     assert_eq!((net.missed().unknown, net.missed().larger), (3, 68));
@@ -188,8 +188,8 @@ fn names_that_never_come_again_are_forgotten() {
     net.run(&[Alloc(0, 4)]);
     let kept = net.alloc(0, 4);
     for name in 1..=MOST_REQUESTS as u64 {
-        net.0.enter(name);
-        net.0.keys.take();
+        net.0.enter_operation(name);
+        net.0.keys.take_key();
     }
     net.0.end_propagation();
     assert_eq!((net.0.keys.len(), net.0.memory.segments(), net.0.layout.is_none()), (0, 1, true));
@@ -220,7 +220,7 @@ fn a_request_that_is_refused_may_come_again() {
     let backing = Simulated::with_capacity(Bytes::new(8 * UNIT));
     let mut net = Net(ProfileGuidedScoped::new(Box::new(backing)));
     net.run(&[Alloc(1, 2), Alloc(2, 3)]);
-    net.0.enter(1);
+    net.0.enter_operation(1);
     assert!(net.0.alloc(Bytes::new(100 * UNIT), Stream::default()).is_err());
     net.run(&[Alloc(1, 2), Alloc(2, 3)]);
     assert_eq!(net.counts(), (1, 2, 2));
@@ -241,14 +241,14 @@ proptest! {
 
     #[test]
     fn without_operations_and_changes_it_is_the_counter(
-        instance in instances(Shape::plain().with_max_buffers(16).with_max_steps(10).with_max_size(6000)),
+        instance in instances(Shape::plain_buffers().with_max_buffers(16).with_max_steps(10).with_max_size(6000)),
     ) {
         let mut scoped = ProfileGuidedScoped::new(Box::new(Simulated::new()));
         let mut counter = ProfileGuided::new(Box::new(Simulated::new()));
         let requests = Requests::new(&instance);
         for _ in 0..4 {
             let mut addresses = [(); 2].map(|()| BTreeMap::new());
-            for call in requests.events() {
+            for call in requests.calls_in_order() {
                 let both: [&mut dyn OnlineAllocator; 2] = [&mut scoped, &mut counter];
                 for (memory, addresses) in both.into_iter().zip(&mut addresses) {
                     match call {
@@ -275,7 +275,7 @@ proptest! {
     /// over the recorded orders no place is taken.
     #[test]
     fn whatever_the_order_nothing_overlaps_and_what_was_recorded_has_its_place(
-        (instance, orders) in instances(Shape::plain().with_max_buffers(12).with_max_steps(8).with_max_size(6))
+        (instance, orders) in instances(Shape::plain_buffers().with_max_buffers(12).with_max_steps(8).with_max_size(6))
             .prop_flat_map(|instance| { let orders = shuffled(&instance); (Just(instance), orders) }),
         holds in proptest::collection::vec(0..4_usize, 12),
     ) {
@@ -322,7 +322,7 @@ fn a_simulator_names_the_operations() {
         let operations = order.map(|row| row as u64).to_vec();
         let requests = Requests::new(&instance).with_operations(operations);
         let mut simulator = Simulator::new(&requests, &mut memory).with_audit();
-        simulator.run().and_then(|()| simulator.finish()).expect("no limit");
+        simulator.run_iteration().and_then(|()| simulator.finish_propagation()).expect("no limit");
     }
     assert_eq!((memory.planning.plans, memory.planning.planned), (1, 6));
 }

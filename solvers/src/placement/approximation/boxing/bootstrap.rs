@@ -17,7 +17,7 @@ pub(super) enum Case {
 }
 
 impl Case {
-    pub(super) fn of(items: &[Item]) -> Self {
+    pub(super) fn from_items(items: &[Item]) -> Self {
         let is_alike = items.windows(2).all(|pair| pair[0].height == pair[1].height);
         let rows = interval_colouring(items.to_vec());
         if rows.len() <= 1 {
@@ -37,10 +37,10 @@ mod tests {
     #[test]
     fn cases_are_told_apart() {
         let item = |start, end, height, number| Item { start, end, height, number };
-        assert_eq!(Case::of(&[]), Case::Apart);
-        assert_eq!(Case::of(&[item(0, 2, 3, 0), item(2, 4, 5, 1)]), Case::Apart);
-        assert_eq!(Case::of(&[item(0, 2, 3, 0), item(1, 4, 5, 1)]), Case::Mixed);
+        assert_eq!(Case::from_items(&[]), Case::Apart);
+        assert_eq!(Case::from_items(&[item(0, 2, 3, 0), item(2, 4, 5, 1)]), Case::Apart);
+        assert_eq!(Case::from_items(&[item(0, 2, 3, 0), item(1, 4, 5, 1)]), Case::Mixed);
         let alike = [item(1, 4, 5, 0), item(0, 2, 5, 1), item(2, 4, 5, 2)];
-        assert_eq!(Case::of(&alike), Case::Alike([1, 2, 0].map(BufferId::new).to_vec()));
+        assert_eq!(Case::from_items(&alike), Case::Alike([1, 2, 0].map(BufferId::new).to_vec()));
     }
 }

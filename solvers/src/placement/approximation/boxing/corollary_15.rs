@@ -15,7 +15,7 @@
 
 use planlab_dsa::{Halt, Run};
 
-use super::item::{Boxes, Item, whole};
+use super::item::{Boxes, Item, round_down};
 use super::theorem_2::{Goal, theorem_2};
 
 /// Puts every item into a box of `height`, which no item exceeds.
@@ -35,7 +35,7 @@ pub(super) fn corollary_15(
             edge *= 1.0 + epsilon;
         }
         // Heights above 2^53 are rounded on the way.
-        let unit = whole(edge).max(lowest.height);
+        let unit = round_down(edge).max(lowest.height);
         let (bucket, rest) = left.split_at(left.partition_point(|item| item.height <= unit));
         let capacity = usize::try_from((height / unit).max(1)).unwrap_or(usize::MAX);
         let goal = Goal { capacity, height: height.max(unit), epsilon };
@@ -50,7 +50,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::approximation::boxing::testing::{in_a_run, items, originals};
+    use crate::placement::approximation::boxing::testing::{in_a_run, item_strategy, original_items};
 
     fn highest_load(items: &[Item]) -> u64 {
         let load = |step: u32| {
@@ -63,7 +63,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_lies_in_a_box_is_never_higher_than_the_box(
-            items in items(80),
+            items in item_strategy(80),
             height in 70_u64..400,
             epsilon in 0.1_f64..0.62,
         ) {
@@ -74,9 +74,9 @@ mod tests {
             });
             for &item in &boxed {
                 prop_assert_eq!(item.height, height);
-                prop_assert!(highest_load(boxes.contents(item).expect("a box")) <= height);
+                prop_assert!(highest_load(boxes.box_contents(item).expect("a box")) <= height);
             }
-            prop_assert_eq!(originals(&boxes, &boxed), (0..items.len()).collect::<Vec<_>>());
+            prop_assert_eq!(original_items(&boxes, &boxed), (0..items.len()).collect::<Vec<_>>());
         }
     }
 }

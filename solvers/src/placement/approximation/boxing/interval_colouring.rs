@@ -42,11 +42,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::approximation::boxing::testing::{items, most_live};
+    use crate::placement::approximation::boxing::testing::{item_strategy, most_live};
 
     proptest! {
         #[test]
-        fn there_are_as_many_rows_as_items_live_at_once(rows in items(40)) {
+        fn there_are_as_many_rows_as_items_live_at_once(rows in item_strategy(40)) {
             let coloured = interval_colouring(rows.clone());
             prop_assert_eq!(coloured.len(), most_live(&rows));
             prop_assert!(coloured.iter().all(|row| row.windows(2).all(|pair| pair[0].end <= pair[1].start)));

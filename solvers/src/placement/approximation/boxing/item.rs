@@ -14,8 +14,8 @@ pub(super) struct Item {
 
 /// The buffers of an instance. Sizes are divided by their common divisor: the theorems count in heights of 1, and the
 /// plan must not depend on the unit.
-pub(super) fn buffers(instance: &Instance) -> Vec<Item> {
-    let grain = instance.granularity();
+pub(super) fn buffer_items(instance: &Instance) -> Vec<Item> {
+    let grain = instance.offset_granularity();
     let item = |(number, buffer): (usize, &planlab_dsa::Buffer)| {
         let (start, end) = buffer.live.into();
         Item { start, end, height: buffer.size.get() / grain, number }
@@ -39,12 +39,12 @@ impl Boxes {
     }
 
     /// Items that are not boxes.
-    pub(super) const fn originals(&self) -> usize {
+    pub(super) const fn original_count(&self) -> usize {
         self.originals
     }
 
     /// Puts a box of some height around items; it lives as long as any of them.
-    pub(super) fn close(&mut self, height: u64, items: impl IntoIterator<Item = Item>) -> Item {
+    pub(super) fn close_box(&mut self, height: u64, items: impl IntoIterator<Item = Item>) -> Item {
         let from = self.contents.len();
         self.contents.extend(items);
         let inside = &self.contents[from..];
@@ -55,7 +55,7 @@ impl Boxes {
     }
 
     /// The contents of a box; `None` if the item is not a box.
-    pub(super) fn contents(&self, item: Item) -> Option<&[Item]> {
+    pub(super) fn box_contents(&self, item: Item) -> Option<&[Item]> {
         let (from, to) = *self.ranges.get(item.number.checked_sub(self.originals)?)?;
         Some(&self.contents[from..to])
     }
@@ -77,7 +77,7 @@ impl Boxed {
 
 /// Rounds down to a whole number; 0 for negative numbers, the greatest number for values too large.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it saturates")]
-pub(super) const fn whole(number: f64) -> u64 {
+pub(super) const fn round_down(number: f64) -> u64 {
     number as u64
 }
 
@@ -89,16 +89,16 @@ mod tests {
     fn a_box_spans_what_lies_in_it() {
         let item = |start, end, number| Item { start, end, height: 1, number };
         let mut boxes = Boxes::new(2);
-        let inner = boxes.close(4, [item(3, 5, 0)]);
-        let outer = boxes.close(9, [inner, item(1, 2, 1)]);
+        let inner = boxes.close_box(4, [item(3, 5, 0)]);
+        let outer = boxes.close_box(9, [inner, item(1, 2, 1)]);
         assert_eq!(outer, Item { start: 1, end: 5, height: 9, number: 3 });
-        assert_eq!(boxes.contents(outer), Some(&[inner, item(1, 2, 1)][..]));
-        assert_eq!(boxes.contents(inner), Some(&[item(3, 5, 0)][..]));
-        assert_eq!(boxes.contents(item(1, 2, 1)), None);
+        assert_eq!(boxes.box_contents(outer), Some(&[inner, item(1, 2, 1)][..]));
+        assert_eq!(boxes.box_contents(inner), Some(&[item(3, 5, 0)][..]));
+        assert_eq!(boxes.box_contents(item(1, 2, 1)), None);
     }
 
     #[test]
     fn whole_numbers_saturate() {
-        assert_eq!([-1.0, 2.9, 1e300, f64::NAN].map(whole), [0, 2, u64::MAX, 0]);
+        assert_eq!([-1.0, 2.9, 1e300, f64::NAN].map(round_down), [0, 2, u64::MAX, 0]);
     }
 }

@@ -26,7 +26,7 @@
 
 use std::cmp::Reverse;
 
-use super::item::{Item, whole};
+use super::item::{Item, round_down};
 
 /// The contents of each box, and the items that are left over.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +58,7 @@ pub(super) fn lemma_1(items: Vec<Item>, capacity: usize, epsilon: f64) -> Groups
 
 /// `capacity` times the reciprocal of `part`, rounded up first.
 fn strip_length(capacity: usize, part: f64) -> usize {
-    capacity.saturating_mul(usize::try_from(whole(part.recip().ceil())).unwrap_or(usize::MAX))
+    capacity.saturating_mul(usize::try_from(round_down(part.recip().ceil())).unwrap_or(usize::MAX))
 }
 
 /// Items that are dealt out from both ends.
@@ -80,15 +80,15 @@ impl<'a> Deck<'a> {
     }
 
     fn earliest_starts(&mut self, count: usize) -> Vec<Item> {
-        deal(self.items, &mut self.is_dealt, &mut self.by_start, count)
+        deal_items(self.items, &mut self.is_dealt, &mut self.by_start, count)
     }
 
     fn latest_ends(&mut self, count: usize) -> Vec<Item> {
-        deal(self.items, &mut self.is_dealt, &mut self.by_end, count)
+        deal_items(self.items, &mut self.is_dealt, &mut self.by_end, count)
     }
 }
 
-fn deal(
+fn deal_items(
     items: &[Item],
     is_dealt: &mut [bool],
     order: impl Iterator<Item = usize>,

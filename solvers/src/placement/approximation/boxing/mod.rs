@@ -62,7 +62,7 @@ mod unbox;
 use planlab_dsa::{BufferId, Descriptor, Guarantee, Halt, Planner, Run};
 
 use self::bootstrap::Case;
-use self::item::{Boxed, Item, buffers};
+use self::item::{Boxed, Item, buffer_items};
 pub use self::unbox::Shelves;
 use self::unbox::loose_offsets;
 use crate::placement::greedy::{HONOURS, Rule, plan_in_order};
@@ -111,7 +111,7 @@ impl Boxing {
     }
 
     /// Boxes again and again and offers the results.
-    fn iterate(self, run: &mut Run<'_>, mut items: Vec<Item>) -> Result<(), Halt> {
+    fn box_repeatedly(self, run: &mut Run<'_>, mut items: Vec<Item>) -> Result<(), Halt> {
         theorem_16::add_dummy(&mut items);
         let (epsilon, boxed) = theorem_16::find_epsilon(run, &items)?;
         let mut found = Some(boxed);
@@ -120,15 +120,15 @@ impl Boxing {
                 Some(boxed) => boxed,
                 None => theorem_16::theorem_16(run, &items, epsilon)?,
             };
-            let all = theorem_16::finish(run, boxed, epsilon)?;
-            let order = self.order(run.instance().len(), all);
+            let all = theorem_16::finish_boxes(run, boxed, epsilon)?;
+            let order = self.buffer_order(run.instance().len(), all);
             plan_in_order(run, &order, Rule::FirstFit)?;
         }
         Ok(())
     }
 
     /// The first `buffers` items, which are the buffers, by loose offset.
-    fn order(self, buffers: usize, boxed: Boxed) -> Vec<BufferId> {
+    fn buffer_order(self, buffers: usize, boxed: Boxed) -> Vec<BufferId> {
         let mut offsets = loose_offsets(boxed, self.shelves);
         offsets.truncate(buffers);
         by_offset(&offsets).into_iter().map(BufferId::new).collect()
@@ -162,11 +162,11 @@ impl Planner for Boxing {
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         let instance = run.instance();
         plan_in_order(run, &by_size_and_width(instance), Rule::FirstFit)?;
-        let items = buffers(instance);
-        match Case::of(&items) {
+        let items = buffer_items(instance);
+        match Case::from_items(&items) {
             Case::Apart => Ok(()),
             Case::Alike(order) => plan_in_order(run, &order, Rule::FirstFit),
-            Case::Mixed => self.iterate(run, items),
+            Case::Mixed => self.box_repeatedly(run, items),
         }
     }
 }
@@ -178,7 +178,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::{draws, instance};
+    use crate::placement::testing::{pseudo_random, test_instance};
 
     fn few() -> Boxing {
         Boxing::default().with_iterations(2)
@@ -195,7 +195,7 @@ mod tests {
             size in 1_u64..9,
         ) {
             let rows: Vec<_> = rows.into_iter().map(|(start, width)| (size, start, start + width)).collect();
-            let instance = instance(&rows);
+            let instance = test_instance(&rows);
             let outcome = execute(&few(), &instance, Budget::default(), 0);
             prop_assert_eq!(outcome.height(), Some(instance.load().bytes));
             prop_assert_eq!(outcome.end, Ok(Stop::Proved));
@@ -203,7 +203,7 @@ mod tests {
 
         #[test]
         fn it_is_never_higher_than_the_bootstrap(
-            instance in instances(Shape::plain().with_max_buffers(40).with_max_steps(30).with_max_size(99)),
+            instance in instances(Shape::plain_buffers().with_max_buffers(40).with_max_steps(30).with_max_size(99)),
             seed in 0_u64..5,
         ) {
             let bootstrap = height(&Boxing::default().with_iterations(0), &instance, seed);
@@ -214,7 +214,7 @@ mod tests {
 
         #[test]
         fn the_bootstrap_has_a_ceiling(
-            instance in instances(Shape::plain().with_max_buffers(60).with_max_steps(30).with_max_size(99)),
+            instance in instances(Shape::plain_buffers().with_max_buffers(60).with_max_steps(30).with_max_size(99)),
         ) {
             let order = by_size_and_width(&instance);
             let size = |id: BufferId| instance.buffer(id).size.get();
@@ -228,18 +228,18 @@ mod tests {
 
         #[test]
         fn no_buffer_lies_higher_than_its_loose_offset(
-            instance in instances(Shape::plain().with_max_buffers(40).with_max_steps(30).with_max_size(99)),
+            instance in instances(Shape::plain_buffers().with_max_buffers(40).with_max_steps(30).with_max_size(99)),
         ) {
-            let items = buffers(&instance);
-            prop_assume!(Case::of(&items) == Case::Mixed);
+            let items = buffer_items(&instance);
+            prop_assume!(Case::from_items(&items) == Case::Mixed);
             let mut all = items;
             theorem_16::add_dummy(&mut all);
             let boxed = testing::in_a_run(0, |run| {
                 let (epsilon, boxed) = theorem_16::find_epsilon(run, &all)?;
-                theorem_16::finish(run, boxed, epsilon)
+                theorem_16::finish_boxes(run, boxed, epsilon)
             });
             let loose = loose_offsets(boxed.clone(), Shelves::Rows);
-            let order = few().order(instance.len(), boxed);
+            let order = few().buffer_order(instance.len(), boxed);
             let mut placed: Vec<(BufferId, u64)> = Vec::new();
             for id in order {
                 let buffer = instance.buffer(id);
@@ -251,7 +251,7 @@ mod tests {
                 });
                 let ends = placed.iter().map(|&(other, at)| at + instance.buffer(other).size.get());
                 let offset = ends.chain([0]).filter(is_free).min().expect("above everything it is free");
-                let grain = u128::from(instance.granularity());
+                let grain = u128::from(instance.offset_granularity());
                 prop_assert!(u128::from(offset) <= loose[id.index()] * grain);
                 placed.push((id, offset));
             }
@@ -277,12 +277,12 @@ mod tests {
     }
 
     fn random(seed: u64) -> Instance {
-        let mut draw = draws(seed);
+        let mut draw = pseudo_random(seed);
         let steps = |value: u64| u32::try_from(value).expect("small");
         let row = |_: u32| {
             let (size, start, width) = (1 + draw(100), steps(draw(40)), 1 + steps(draw(15)));
             (size, start, start + width)
         };
-        instance(&(0..40).map(row).collect::<Vec<_>>())
+        test_instance(&(0..40).map(row).collect::<Vec<_>>())
     }
 }

@@ -29,7 +29,7 @@
 use planlab_dsa::{Halt, Run};
 
 use super::corollary_15::corollary_15;
-use super::item::{Boxed, Item, whole};
+use super::item::{Boxed, Item, round_down};
 
 /// The inverse of the golden ratio: the largest x for which x (1 + x) is at most 1.
 const LARGEST_MU: f64 = 0.618_033_988_749_894_9;
@@ -52,7 +52,7 @@ struct Spread {
 }
 
 impl Spread {
-    fn of(items: &[Item]) -> Self {
+    fn from_items(items: &[Item]) -> Self {
         let lowest = items.iter().map(|item| item.height).min().unwrap_or(1);
         let highest = items.iter().map(|item| item.height).max().unwrap_or(1);
         let mut this = Self { lowest, highest, log: 0.0 };
@@ -75,23 +75,23 @@ impl Spread {
     }
 
     /// The height of boxes and mu, if something is small enough.
-    fn round(&self, epsilon: f64) -> Option<(u64, f64)> {
+    fn box_height(&self, epsilon: f64) -> Option<(u64, f64)> {
         let mu = epsilon / self.log;
         let height = (mu.powi(5) * self.highest as f64 / self.log).ceil();
-        let is_small = mu < LARGEST_MU && whole(mu * height) >= self.lowest;
-        is_small.then(|| (whole(height), mu))
+        let is_small = mu < LARGEST_MU && round_down(mu * height) >= self.lowest;
+        is_small.then(|| (round_down(height), mu))
     }
 }
 
 /// Adds the dummy if the heights are too close together; returns whether it did.
 pub(super) fn add_dummy(items: &mut Vec<Item>) -> bool {
-    let spread = Spread::of(items);
+    let spread = Spread::from_items(items);
     let is_needed = spread.least_epsilon() >= spread.most_epsilon();
     if is_needed {
         items.push(Item {
             start: items.iter().map(|item| item.start).min().unwrap_or(0),
             end: items.iter().map(|item| item.end).max().unwrap_or(1),
-            height: whole((LEAST_RATIO * spread.lowest as f64).ceil()),
+            height: round_down((LEAST_RATIO * spread.lowest as f64).ceil()),
             number: items.len(),
         });
     }
@@ -102,8 +102,8 @@ pub(super) fn add_dummy(items: &mut Vec<Item>) -> bool {
 pub(super) fn theorem_16(run: &mut Run<'_>, items: &[Item], epsilon: f64) -> Result<Boxed, Halt> {
     let mut all = Boxed::new(items);
     for _ in 0..ROUNDS {
-        let Some((height, mu)) = Spread::of(&all.items).round(epsilon) else { break };
-        let limit = whole(mu * height as f64);
+        let Some((height, mu)) = Spread::from_items(&all.items).box_height(epsilon) else { break };
+        let limit = round_down(mu * height as f64);
         let (small, large): (Vec<Item>, Vec<Item>) =
             all.items.into_iter().partition(|item| item.height <= limit);
         let boxed = corollary_15(run, &mut all.boxes, small, height, mu)?;
@@ -115,15 +115,15 @@ pub(super) fn theorem_16(run: &mut Run<'_>, items: &[Item], epsilon: f64) -> Res
 
 /// The e that brings the heights closest together, and its result.
 pub(super) fn find_epsilon(run: &mut Run<'_>, items: &[Item]) -> Result<(f64, Boxed), Halt> {
-    let spread = Spread::of(items);
+    let spread = Spread::from_items(items);
     let (mut epsilon, most) = (spread.least_epsilon(), spread.most_epsilon());
     let mut best = (epsilon, theorem_16(run, items, epsilon)?);
-    let mut ratio = Spread::of(&best.1.items).ratio();
+    let mut ratio = Spread::from_items(&best.1.items).ratio();
     let mut misses = 0;
     for _ in 1..TRIALS {
         epsilon += (most - epsilon) * TRIAL_STEP;
         let boxed = theorem_16(run, items, epsilon)?;
-        let new = Spread::of(&boxed.items).ratio();
+        let new = Spread::from_items(&boxed.items).ratio();
         if new < ratio {
             (best, ratio, misses) = ((epsilon, boxed), new, 0);
         } else {
@@ -137,12 +137,12 @@ pub(super) fn find_epsilon(run: &mut Run<'_>, items: &[Item]) -> Result<(f64, Bo
 }
 
 /// Puts everything into boxes of one height.
-pub(super) fn finish(run: &mut Run<'_>, boxed: Boxed, epsilon: f64) -> Result<Boxed, Halt> {
+pub(super) fn finish_boxes(run: &mut Run<'_>, boxed: Boxed, epsilon: f64) -> Result<Boxed, Halt> {
     let Boxed { mut boxes, items } = boxed;
-    let spread = Spread::of(&items);
+    let spread = Spread::from_items(&items);
     let mu = epsilon / spread.log;
     let mu = if mu <= LARGEST_MU { mu } else { 0.99 * LARGEST_MU };
-    let height = whole(spread.highest as f64 / mu);
+    let height = round_down(spread.highest as f64 / mu);
     let items = corollary_15(run, &mut boxes, items, height, mu)?;
     Ok(Boxed { boxes, items })
 }
@@ -152,7 +152,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::approximation::boxing::testing::{in_a_run, originals};
+    use crate::placement::approximation::boxing::testing::{in_a_run, original_items};
 
     /// Items of heights from 1 to 2^20, so that there are some to box.
     fn wide_items() -> impl Strategy<Value = Vec<Item>> {
@@ -170,15 +170,15 @@ mod tests {
         fn every_item_ends_up_in_one_box_of_one_height(items in wide_items(), seed in 0_u64..5) {
             let mut items = items;
             add_dummy(&mut items);
-            let spread = Spread::of(&items);
+            let spread = Spread::from_items(&items);
             prop_assert!(spread.least_epsilon() < spread.most_epsilon());
             let (before, all) = in_a_run(seed, |run| {
                 let (epsilon, boxed) = find_epsilon(run, &items)?;
-                Ok((Spread::of(&boxed.items).ratio(), finish(run, boxed, epsilon)?))
+                Ok((Spread::from_items(&boxed.items).ratio(), finish_boxes(run, boxed, epsilon)?))
             });
             prop_assert!(before <= spread.ratio());
             prop_assert!(all.items.windows(2).all(|pair| pair[0].height == pair[1].height));
-            prop_assert_eq!(originals(&all.boxes, &all.items), (0..items.len()).collect::<Vec<_>>());
+            prop_assert_eq!(original_items(&all.boxes, &all.items), (0..items.len()).collect::<Vec<_>>());
         }
     }
 
@@ -197,10 +197,10 @@ mod tests {
         let items: Vec<Item> = (0..64)
             .map(|number| Item { start: 0, end: 4, height: if number < 60 { 1 } else { 1 << 20 }, number })
             .collect();
-        let spread = Spread::of(&items);
+        let spread = Spread::from_items(&items);
         let epsilon = f64::midpoint(spread.least_epsilon(), spread.most_epsilon());
         let boxed = in_a_run(0, |run| theorem_16(run, &items, epsilon));
         assert!(boxed.items.len() < items.len());
-        assert_eq!(Spread::of(&boxed.items).round(epsilon), None);
+        assert_eq!(Spread::from_items(&boxed.items).box_height(epsilon), None);
     }
 }

@@ -63,23 +63,23 @@ pub(super) fn theorem_2(
     goal: Goal,
 ) -> Result<Vec<Item>, Halt> {
     let mut boxed = Vec::new();
-    let mut problems = vec![Problem::whole(run, items)];
+    let mut problems = vec![Problem::whole_problem(run, items)];
     while let Some(problem) = problems.pop() {
         run.tick(problem.items.len() as u64)?;
-        let (live, between) = problem.split();
+        let (live, between) = problem.split_at_points();
         let mut unresolved = Vec::new();
         for group in live.chunk_by(|a, b| a.0 == b.0) {
             let group = group.iter().map(|&(_, item)| item).collect();
             let groups = lemma_1(group, goal.capacity, goal.epsilon);
-            boxed.extend(groups.boxes.into_iter().map(|group| boxes.close(goal.height, group)));
+            boxed.extend(groups.boxes.into_iter().map(|group| boxes.close_box(goal.height, group)));
             unresolved.extend(groups.unresolved);
         }
         let rows = interval_colouring(unresolved);
         let in_boxes = rows.chunks(goal.capacity);
-        boxed.extend(in_boxes.map(|rows| boxes.close(goal.height, rows.iter().flatten().copied())));
+        boxed.extend(in_boxes.map(|rows| boxes.close_box(goal.height, rows.iter().flatten().copied())));
         let gaps = gap_ends(&rows, problem.from);
         for part in between.chunk_by(|a, b| a.0 == b.0) {
-            problems.push(problem.part(run, part, &gaps));
+            problems.push(problem.part_problem(run, part, &gaps));
         }
     }
     Ok(boxed)
@@ -99,18 +99,18 @@ struct Problem {
 type Numbered = (usize, Item);
 
 impl Problem {
-    fn whole(run: &mut Run<'_>, items: Vec<Item>) -> Self {
-        let from = items.iter().map(born).min().unwrap_or(0);
-        let to = items.iter().map(dead).max().unwrap_or(0);
+    fn whole_problem(run: &mut Run<'_>, items: Vec<Item>) -> Self {
+        let from = items.iter().map(birth_point).min().unwrap_or(0);
+        let to = items.iter().map(death_point).max().unwrap_or(0);
         let critical = random_live_point(run, &items).into_iter().collect();
         Self { items, from, to, critical, depth: 0 }
     }
 
     /// The items live at a critical point, by the point that gets them; and the rest.
-    fn split(&self) -> (Vec<Numbered>, Vec<Numbered>) {
+    fn split_at_points(&self) -> (Vec<Numbered>, Vec<Numbered>) {
         let (mut live, mut between) = (Vec::new(), Vec::new());
         for &item in &self.items {
-            let (first, end) = hit(&self.critical, item);
+            let (first, end) = points_hit(&self.critical, item);
             if first < end {
                 live.push((shared_out(self.critical.len(), first, end), item));
             } else {
@@ -123,7 +123,7 @@ impl Problem {
     }
 
     /// The problem of the items before a critical point, given the ends of gaps.
-    fn part(&self, run: &mut Run<'_>, part: &[Numbered], gaps: &[Point]) -> Self {
+    fn part_problem(&self, run: &mut Run<'_>, part: &[Numbered], gaps: &[Point]) -> Self {
         let before = part.first().map_or(0, |&(point, _)| point);
         let from = before.checked_sub(1).map_or(self.from, |last| self.critical[last]);
         let to = self.critical.get(before).copied().unwrap_or(self.to);
@@ -131,7 +131,7 @@ impl Problem {
         let mut critical = gaps[low..high].to_vec();
         let items: Vec<Item> = part.iter().map(|&(_, item)| item).collect();
         let is_hit = |&item: &Item| {
-            let (first, end) = hit(&critical, item);
+            let (first, end) = points_hit(&critical, item);
             first < end
         };
         if self.depth >= DEEP || !items.iter().any(is_hit) {
@@ -143,18 +143,18 @@ impl Problem {
     }
 }
 
-fn born(item: &Item) -> Point {
+fn birth_point(item: &Item) -> Point {
     2 * Point::from(item.start)
 }
 
-fn dead(item: &Item) -> Point {
+fn death_point(item: &Item) -> Point {
     2 * Point::from(item.end)
 }
 
 /// The points at which an item is live, as numbers from the first to the one after the last.
-fn hit(points: &[Point], item: Item) -> (usize, usize) {
-    let first = points.partition_point(|&point| point <= born(&item));
-    (first, first + points[first..].partition_point(|&point| point < dead(&item)))
+fn points_hit(points: &[Point], item: Item) -> (usize, usize) {
+    let first = points.partition_point(|&point| point <= birth_point(&item));
+    (first, first + points[first..].partition_point(|&point| point < death_point(&item)))
 }
 
 /// The number of the point, of `count`, that gets an item live at those from `first` up to `end`: the middle one if it
@@ -180,7 +180,7 @@ fn random_live_point(run: &mut Run<'_>, items: &[Item]) -> Option<Point> {
     }
     let drawn = run.rng().random_range(0..2 * items.len());
     let item = &items[drawn / 2];
-    Some(if drawn.is_multiple_of(2) { born(item) + 1 } else { dead(item) - 1 })
+    Some(if drawn.is_multiple_of(2) { birth_point(item) + 1 } else { death_point(item) - 1 })
 }
 
 /// The points at which gaps of rows begin and end, from `from` on; ascending.
@@ -189,10 +189,10 @@ fn gap_ends(rows: &[Vec<Item>], from: Point) -> Vec<Point> {
     for row in rows {
         let mut at = from;
         for item in row {
-            if at < born(item) {
-                ends.extend([at, born(item)]);
+            if at < birth_point(item) {
+                ends.extend([at, birth_point(item)]);
             }
-            at = dead(item);
+            at = death_point(item);
         }
         ends.push(at);
     }
@@ -206,12 +206,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::approximation::boxing::testing::{in_a_run, items, most_live, originals};
+    use crate::placement::approximation::boxing::testing::{
+        in_a_run, item_strategy, most_live, original_items,
+    };
 
     proptest! {
         #[test]
         fn every_item_lies_in_one_box_and_no_box_is_too_full(
-            items in items(80),
+            items in item_strategy(80),
             capacity in 1_usize..6,
             epsilon in 0.3_f64..0.62,
             seed in 0_u64..9,
@@ -223,11 +225,11 @@ mod tests {
                 Ok((boxes, boxed))
             });
             for &item in &boxed {
-                let inside = boxes.contents(item).expect("a box");
+                let inside = boxes.box_contents(item).expect("a box");
                 prop_assert!(most_live(inside) <= capacity);
                 prop_assert_eq!(item.height, 10);
             }
-            prop_assert_eq!(originals(&boxes, &boxed), (0..items.len()).collect::<Vec<_>>());
+            prop_assert_eq!(original_items(&boxes, &boxed), (0..items.len()).collect::<Vec<_>>());
         }
     }
 

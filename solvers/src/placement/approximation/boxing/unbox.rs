@@ -27,11 +27,11 @@ pub enum Shelves {
 
 /// The offset of every item that is not a box, by number, in units of the instance's granularity.
 pub(super) fn loose_offsets(boxed: Boxed, shelves: Shelves) -> Vec<u128> {
-    let mut offsets = vec![0; boxed.boxes.originals()];
+    let mut offsets = vec![0; boxed.boxes.original_count()];
     let mut left = vec![(boxed.items, 0_u128)];
     while let Some((items, bottom)) = left.pop() {
-        for (item, offset) in shelved(items, bottom, shelves) {
-            match boxed.boxes.contents(item) {
+        for (item, offset) in unbox_shelves(items, bottom, shelves) {
+            match boxed.boxes.box_contents(item) {
                 Some(inside) => left.push((inside.to_vec(), offset)),
                 None => offsets[item.number] = offset,
             }
@@ -40,20 +40,20 @@ pub(super) fn loose_offsets(boxed: Boxed, shelves: Shelves) -> Vec<u128> {
     offsets
 }
 
-fn shelved(items: Vec<Item>, bottom: u128, shelves: Shelves) -> Vec<(Item, u128)> {
+fn unbox_shelves(items: Vec<Item>, bottom: u128, shelves: Shelves) -> Vec<(Item, u128)> {
     let rows = interval_colouring(items);
     if shelves == Shelves::Rows || rows.len() <= 1 {
-        return stacked(&rows, bottom);
+        return stack_rows(&rows, bottom);
     }
     let mut items: Vec<Item> = rows.into_iter().flatten().collect();
     items.sort_unstable_by_key(|item| (Reverse(item.height), item.number));
     let classes = items.chunk_by(|a, b| a.height == b.height);
     let rows: Vec<Vec<Item>> = classes.flat_map(|class| interval_colouring(class.to_vec())).collect();
-    stacked(&rows, bottom)
+    stack_rows(&rows, bottom)
 }
 
 /// Stacks rows, each as high as its highest item.
-fn stacked(rows: &[Vec<Item>], mut bottom: u128) -> Vec<(Item, u128)> {
+fn stack_rows(rows: &[Vec<Item>], mut bottom: u128) -> Vec<(Item, u128)> {
     let mut placed = Vec::new();
     for row in rows {
         placed.extend(row.iter().map(|&item| (item, bottom)));
@@ -68,8 +68,8 @@ mod tests {
 
     use super::*;
     use crate::placement::approximation::boxing::item::Boxes;
-    use crate::placement::approximation::boxing::testing::{in_a_run, items};
-    use crate::placement::approximation::boxing::theorem_16::{add_dummy, find_epsilon, finish};
+    use crate::placement::approximation::boxing::testing::{in_a_run, item_strategy};
+    use crate::placement::approximation::boxing::theorem_16::{add_dummy, find_epsilon, finish_boxes};
 
     fn overlap(a: &Item, b: &Item) -> bool {
         a.start < b.end && b.start < a.end
@@ -77,13 +77,13 @@ mod tests {
 
     proptest! {
         #[test]
-        fn rows_make_a_plan(original in items(60), seed in 0_u64..5) {
+        fn rows_make_a_plan(original in item_strategy(60), seed in 0_u64..5) {
             prop_assume!(original.iter().any(|item| item.height != original[0].height));
             let mut all = original;
             add_dummy(&mut all);
             let boxed = in_a_run(seed, |run| {
                 let (epsilon, boxed) = find_epsilon(run, &all)?;
-                finish(run, boxed, epsilon)
+                finish_boxes(run, boxed, epsilon)
             });
             let offsets = loose_offsets(boxed, Shelves::Rows);
             for (a, low) in all.iter().zip(&offsets) {
@@ -99,7 +99,7 @@ mod tests {
         let item = |start, end, height, number| Item { start, end, height, number };
         let mut boxes = Boxes::new(3);
         let inside = [item(0, 4, 2, 0), item(0, 2, 5, 1), item(2, 4, 3, 2)];
-        let outer = boxes.close(10, inside);
+        let outer = boxes.close_box(10, inside);
         Boxed { boxes, items: vec![outer] }
     }
 

@@ -12,7 +12,7 @@
 //!    [   a     ]             [   a     ]
 //! ```
 
-use planlab_dsa::{Alignment, BufferId, Halt, Honours, Instance, Offset, Plan, Run, gcd};
+use planlab_dsa::{Alignment, BufferId, Halt, Honours, Instance, Offset, Plan, Run, greatest_common_divisor};
 
 use super::lifted::Lifted;
 use crate::demands::fits_arenas;
@@ -29,7 +29,7 @@ pub(super) fn place_compactly(run: &mut Run<'_>, order: &[BufferId]) -> Result<O
     let mut pools = Pools::new(instance);
     let mut scratch = Vec::new();
     for &id in order {
-        let work = pools.insert(id, neighbours.of(id.get(), &mut scratch));
+        let work = pools.insert_buffer(id, neighbours.neighbours_of(id.get(), &mut scratch));
         run.tick(work)?;
     }
     let plan = Plan::from_offsets(pools.offsets());
@@ -78,7 +78,7 @@ impl<'i> Pools<'i> {
         let arenas = instance.arenas().len();
         Self {
             instance,
-            unit: unit(instance),
+            unit: common_unit(instance),
             lifted: Lifted::new(instance.len(), arenas),
             tops: vec![0; arenas],
             walls: Vec::new(),
@@ -86,38 +86,38 @@ impl<'i> Pools<'i> {
     }
 
     /// Places a buffer; returns the work that it took.
-    fn insert(&mut self, id: BufferId, neighbours: &[u32]) -> u64 {
+    fn insert_buffer(&mut self, id: BufferId, neighbours: &[u32]) -> u64 {
         let arena = self.instance.buffer(id).arena.index();
-        self.meet(id, neighbours);
+        self.collect_neighbours(id, neighbours);
         let mut work = 1 + neighbours.len() as u64;
-        let Gap { offset, end, rest } = self.choose(id);
+        let Gap { offset, end, rest } = self.choose_gap(id);
         if let Rest::Lacking(bytes) = rest {
             if end == self.tops[arena] {
                 self.tops[arena] += bytes;
             } else {
-                let bytes = self.rounded(bytes).expect("chosen only if it can be rounded");
-                work += self.lifted.lift(arena, end, bytes);
+                let bytes = self.round_bytes(bytes).expect("chosen only if it can be rounded");
+                work += self.lifted.lift_from(arena, end, bytes);
                 self.tops[arena] += bytes;
             }
         }
-        self.lifted.insert(arena, id.get(), offset);
+        self.lifted.insert_at(arena, id.get(), offset);
         work
     }
 
     /// Collects the placed neighbours in the same arena, by offset.
-    fn meet(&mut self, id: BufferId, neighbours: &[u32]) {
+    fn collect_neighbours(&mut self, id: BufferId, neighbours: &[u32]) {
         let Self { instance, lifted, walls, .. } = self;
         let arena = instance.buffer(id).arena;
         walls.clear();
         walls.extend(neighbours.iter().filter_map(|&other| {
-            let offset = lifted.get(other)?;
+            let offset = lifted.offset_of(other)?;
             let other = instance.buffer(BufferId::new(other));
             (other.arena == arena).then(|| (offset, offset + other.size.get()))
         }));
         walls.sort_unstable();
     }
 
-    fn choose(&self, id: BufferId) -> Gap {
+    fn choose_gap(&self, id: BufferId) -> Gap {
         let buffer = self.instance.buffer(id);
         let gap = |low: u64, end: u64| Gap::new(low, end, buffer.size.get(), buffer.align);
         let (mut low, mut best) = (0, None::<Gap>);
@@ -135,23 +135,23 @@ impl<'i> Pools<'i> {
         best.filter(|best| best.rest <= last.rest).unwrap_or(last)
     }
 
-    fn rounded(&self, bytes: u64) -> Option<u64> {
+    fn round_bytes(&self, bytes: u64) -> Option<u64> {
         self.unit?.round_up(bytes)
     }
 
     fn offsets(&self) -> Vec<Offset> {
-        let offset = |id: BufferId| self.lifted.get(id.get()).expect("every buffer was placed");
+        let offset = |id: BufferId| self.lifted.offset_of(id.get()).expect("every buffer was placed");
         self.instance.ids().map(|id| Offset::new(offset(id))).collect()
     }
 }
 
 /// The least common multiple of all alignments, if every sum of sizes with that padding fits in 64 bits.
-fn unit(instance: &Instance) -> Option<Alignment> {
+fn common_unit(instance: &Instance) -> Option<Alignment> {
     let mut unit = 1_u64;
     let mut total = 0_u128;
     for buffer in instance.buffers() {
         let align = buffer.align.get();
-        unit = (unit / gcd(unit, align)).checked_mul(align)?;
+        unit = (unit / greatest_common_divisor(unit, align)).checked_mul(align)?;
         total += u128::from(buffer.size.get()) + u128::from(align);
     }
     let padding = u128::from(unit) * instance.len() as u128;
@@ -166,7 +166,9 @@ mod tests {
 
     use super::*;
     use crate::placement::greedy::oneflow::{Insertion, OneFlow, Order};
-    use crate::placement::testing::{aligned, buffer, descriptor, offsets, placed, scripted};
+    use crate::placement::testing::{
+        aligned, place_buffers, planned_offsets, scripted, test_buffer, test_descriptor,
+    };
 
     /// The published loop: sorts all placed buffers by offset again for every buffer.
     fn published(instance: &Instance, order: &[BufferId]) -> Vec<u64> {
@@ -214,17 +216,17 @@ mod tests {
     proptest! {
         #[test]
         fn plans_are_those_of_the_published_loop(
-            instance in instances(Shape::plain().with_max_buffers(60).with_max_steps(30).with_max_size(40)),
+            instance in instances(Shape::plain_buffers().with_max_buffers(60).with_max_steps(30).with_max_size(40)),
         ) {
             for order in Order::ALL {
                 let planner = OneFlow::new(order, Insertion::Compact);
-                prop_assert_eq!(offsets(&planner, &instance), published(&instance, &order.of(&instance)));
+                prop_assert_eq!(planned_offsets(&planner, &instance), published(&instance, &order.sort_buffers(&instance)));
             }
         }
 
         #[test]
         fn one_alignment_of_all_sizes_changes_nothing(
-            instance in instances(Shape::plain().with_max_buffers(40).with_max_steps(30)),
+            instance in instances(Shape::plain_buffers().with_max_buffers(40).with_max_steps(30)),
             unit in 1..600_u64,
         ) {
             let aligned = |buffer: &Buffer| {
@@ -233,23 +235,23 @@ mod tests {
             };
             let other = Instance::from_buffers(instance.buffers().iter().map(aligned).collect());
             let planner = OneFlow::new(Order::MemSizeFirst, Insertion::Compact);
-            let expected: Vec<u64> = offsets(&planner, &instance).iter().map(|offset| offset * unit).collect();
-            prop_assert_eq!(offsets(&planner, &other.expect("valid")), expected);
+            let expected: Vec<u64> = planned_offsets(&planner, &instance).iter().map(|offset| offset * unit).collect();
+            prop_assert_eq!(planned_offsets(&planner, &other.expect("valid")), expected);
         }
     }
 
     fn in_id_order(buffers: Vec<Buffer>) -> Vec<u64> {
-        let in_id_order = scripted(descriptor("in-id-order", HONOURS), |run| {
+        let in_id_order = scripted(test_descriptor("in-id-order", HONOURS), |run| {
             let order: Vec<BufferId> = run.instance().ids().collect();
             let plan = place_compactly(run, &order)?.expect("no capacity");
             run.offer(plan)
         });
-        placed(&in_id_order, buffers)
+        place_buffers(&in_id_order, buffers)
     }
 
     #[test]
     fn what_rises_stays_aligned() {
-        let all = vec![buffer(4, 0, 4), buffer(3, 0, 1), aligned(4, 0, 4, 4), buffer(5, 2, 3)];
+        let all = vec![test_buffer(4, 0, 4), test_buffer(3, 0, 1), aligned(4, 0, 4, 4), test_buffer(5, 2, 3)];
         // The gap of 4 at 4 lacks 1 byte; the buffer above it rises by 4. The top, at 12, would take 5.
         assert_eq!(in_id_order(all), [0, 4, 12, 4]);
     }
@@ -257,7 +259,8 @@ mod tests {
     #[test]
     fn alignments_without_a_common_multiple_lift_nothing() {
         let far = [aligned(4, 8, 9, 1 << 40), aligned(4, 9, 10, 3_u64.pow(20))];
-        let mut all = vec![buffer(4, 0, 4), buffer(3, 0, 1), buffer(4, 0, 4), buffer(5, 2, 3)];
+        let mut all =
+            vec![test_buffer(4, 0, 4), test_buffer(3, 0, 1), test_buffer(4, 0, 4), test_buffer(5, 2, 3)];
         assert_eq!(in_id_order(all.clone()), [0, 4, 9, 4]);
         all.extend(far);
         assert_eq!(in_id_order(all), [0, 4, 7, 11, 0, 0]);

@@ -42,24 +42,25 @@ impl Lifted {
     }
 
     /// The offset of a placed buffer.
-    pub(super) fn get(&self, id: u32) -> Option<u64> {
+    pub(super) fn offset_of(&self, id: u32) -> Option<u64> {
         let run = self.run_of[id as usize];
-        (run != NONE).then(|| self.offset(id, run))
+        (run != NONE).then(|| self.lifted_offset(id, run))
     }
 
-    fn offset(&self, id: u32, run: u32) -> u64 {
+    fn lifted_offset(&self, id: u32, run: u32) -> u64 {
         self.bases[id as usize].wrapping_add(self.runs[run as usize].lift)
     }
 
-    pub(super) fn insert(&mut self, arena: usize, id: u32, offset: u64) {
+    pub(super) fn insert_at(&mut self, arena: usize, id: u32, offset: u64) {
         let at = self.orders[arena]
-            .partition_point(|&run| self.offset(self.runs[run as usize].ids[0], run) <= offset);
+            .partition_point(|&run| self.lifted_offset(self.runs[run as usize].ids[0], run) <= offset);
         let at = at.saturating_sub(1);
         let run = match self.orders[arena].get(at) {
             Some(&run) => run,
             None => self.new_run(arena, at, Run { ids: Vec::new(), lift: 0 }),
         };
-        let place = self.runs[run as usize].ids.partition_point(|&other| self.offset(other, run) <= offset);
+        let place =
+            self.runs[run as usize].ids.partition_point(|&other| self.lifted_offset(other, run) <= offset);
         let Run { ids, lift } = &mut self.runs[run as usize];
         ids.insert(place, id);
         self.bases[id as usize] = offset.wrapping_sub(*lift);
@@ -81,11 +82,11 @@ impl Lifted {
     }
 
     /// Lifts everything that begins at `from` or above by `bytes`; returns the work that it took.
-    pub(super) fn lift(&mut self, arena: usize, from: u64, bytes: u64) -> u64 {
+    pub(super) fn lift_from(&mut self, arena: usize, from: u64, bytes: u64) -> u64 {
         let order = &self.orders[arena];
         let first = order.partition_point(|&run| {
             let last = self.runs[run as usize].ids.last().expect("runs are not empty");
-            self.offset(*last, run) < from
+            self.lifted_offset(*last, run) < from
         });
         let Some((&cut, whole)) = order[first..].split_first() else { return 1 };
         let Run { ids, lift } = &self.runs[cut as usize];
@@ -134,20 +135,20 @@ mod tests {
             for (arena, step) in steps {
                 match step {
                     Step::Place(offset) => {
-                        lifted.insert(arena, u32::try_from(plain.len()).expect("few"), offset);
+                        lifted.insert_at(arena, u32::try_from(plain.len()).expect("few"), offset);
                         plain.push((arena, offset));
                     }
                     Step::Lift(from, bytes) => {
-                        lifted.lift(arena, from, bytes);
+                        lifted.lift_from(arena, from, bytes);
                         let above = plain.iter_mut().filter(|other| other.0 == arena && other.1 >= from);
                         above.for_each(|other| other.1 += bytes);
                     }
                 }
             }
             for (id, &(_, offset)) in (0..).zip(&plain) {
-                prop_assert_eq!(lifted.get(id), Some(offset));
+                prop_assert_eq!(lifted.offset_of(id), Some(offset));
             }
-            prop_assert_eq!(lifted.get(u32::try_from(plain.len()).expect("few")), None);
+            prop_assert_eq!(lifted.offset_of(u32::try_from(plain.len()).expect("few")), None);
         }
     }
 }

@@ -39,7 +39,7 @@ use planlab_dsa::{Buffer, BufferId, Descriptor, Halt, Instance, Planner, Run};
 use self::compact::place_compactly;
 use super::HONOURS;
 use super::placer::{Rule, place_in_order};
-use crate::placement::order::by;
+use crate::placement::order::sort_by;
 
 /// The order of the registers, by its name in the published code; ties go to the lower id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Order {
 
     /// The ids of all buffers in this order; O(n log n).
     #[must_use]
-    pub fn of(self, instance: &Instance) -> Vec<BufferId> {
+    pub fn sort_buffers(self, instance: &Instance) -> Vec<BufferId> {
         self.with_volumes_in(1, instance)
     }
 
@@ -87,10 +87,10 @@ impl Order {
         let start = |buffer: &Buffer| buffer.live.start();
         let volume = |buffer: &Buffer| u128::from(buffer.size.get()) * u128::from(buffer.live.width()) / unit;
         match self {
-            Self::MemSizeFirst => by(instance, |buffer| (Reverse(buffer.size), start(buffer))),
-            Self::LifetimeFirst => by(instance, |buffer| (Reverse(buffer.live.width()), start(buffer))),
-            Self::TimeLine => by(instance, |buffer| Reverse((start(buffer), buffer.live.end()))),
-            Self::MemVolumeFirst => by(instance, |buffer| Reverse((volume(buffer), buffer.size))),
+            Self::MemSizeFirst => sort_by(instance, |buffer| (Reverse(buffer.size), start(buffer))),
+            Self::LifetimeFirst => sort_by(instance, |buffer| (Reverse(buffer.live.width()), start(buffer))),
+            Self::TimeLine => sort_by(instance, |buffer| Reverse((start(buffer), buffer.live.end()))),
+            Self::MemVolumeFirst => sort_by(instance, |buffer| Reverse((volume(buffer), buffer.size))),
         }
     }
 }
@@ -157,7 +157,7 @@ impl OneFlow {
 
     /// The lowest plan of all combinations.
     #[must_use]
-    pub const fn best() -> Self {
+    pub const fn lowest_of_all() -> Self {
         Self { one: None, truncates: false }
     }
 
@@ -173,7 +173,7 @@ impl OneFlow {
         self.one.is_none_or(|(_, insertion)| insertion == Insertion::Compact)
     }
 
-    fn place(&self, run: &mut Run<'_>, order: Order, insertion: Insertion) -> Result<(), Halt> {
+    fn place_in_order(&self, run: &mut Run<'_>, order: Order, insertion: Insertion) -> Result<(), Halt> {
         let order = order.with_volumes_in(if self.truncates { 1000 } else { 1 }, run.instance());
         let plan = match insertion {
             Insertion::Compact => place_compactly(run, &order)?,
@@ -215,11 +215,11 @@ impl Planner for OneFlow {
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         if let Some((order, insertion)) = self.one {
-            return self.place(run, order, insertion);
+            return self.place_in_order(run, order, insertion);
         }
         for insertion in Insertion::ALL {
             for order in Order::ALL {
-                self.place(run, order, insertion)?;
+                self.place_in_order(run, order, insertion)?;
             }
         }
         Ok(())
@@ -233,7 +233,7 @@ mod tests {
 
     fn instance() -> Instance {
         let rows = [(4, 0, 3), (4, 1, 9), (7, 2, 3), (4, 0, 4), (2, 2, 6)];
-        testing::instance(&rows)
+        testing::test_instance(&rows)
     }
 
     #[test]
@@ -257,7 +257,7 @@ mod tests {
         assert_eq!(keys, expected.map(|name| format!("oneflow/{name}/published")));
         let plans = [false, true].map(|yes| {
             let by_volume = OneFlow::new(Order::MemVolumeFirst, Insertion::NonCompact);
-            testing::offsets(&by_volume.with_truncated_volume(yes), &instance())
+            testing::planned_offsets(&by_volume.with_truncated_volume(yes), &instance())
         });
         assert_ne!(plans[0], plans[1]);
     }

@@ -76,18 +76,18 @@ impl Bands {
     }
 
     /// The start of the space above the last band.
-    fn top(&self) -> u64 {
+    fn top_offset(&self) -> u64 {
         self.ends.last().copied().unwrap_or(0)
     }
 
-    fn start(&self, band: usize) -> u64 {
+    fn start_of(&self, band: usize) -> u64 {
         band.checked_sub(1).map_or(0, |below| self.ends[below])
     }
 
     /// The offset of a block: in the lowest band that has a gap for it, at the gap that the band's fitting prefers. If
     /// no band has one, the block lies above all bands and begins a new one. `rooms` are the offsets that are free for
     /// the block, ascending; the last has no end.
-    pub(super) fn take(
+    pub(super) fn take_spot(
         &mut self,
         rooms: impl Iterator<Item = Room>,
         size: u64,
@@ -99,7 +99,7 @@ impl Bands {
             if best.is_some_and(|best| self.is_last(best, room, fitting(best.band))) {
                 break;
             }
-            let Some(spot) = self.first(room, size, align) else { continue };
+            let Some(spot) = self.first_spot(room, size, align) else { continue };
             let key = |spot: &Spot| (spot.band, spot.key(fitting(spot.band)));
             if best.is_none_or(|best| key(&spot) < key(&best)) {
                 best = Some(spot);
@@ -107,7 +107,7 @@ impl Bands {
         }
         let Spot { band, offset, .. } = best.expect("the last room has no end");
         if band == self.ends.len() {
-            self.push(offset + size);
+            self.push_band(offset + size);
         }
         offset
     }
@@ -121,33 +121,33 @@ impl Bands {
     }
 
     /// The spot of a room in the lowest band in which it has one.
-    fn first(&self, room: Room, size: u64, align: Alignment) -> Option<Spot> {
+    fn first_spot(&self, room: Room, size: u64, align: Alignment) -> Option<Spot> {
         let high = room.high.unwrap_or(u64::MAX);
         let mut band = self.ends.partition_point(|&end| end - size.min(end) < room.low);
-        while band < self.ends.len() && self.start(band) <= high {
+        while band < self.ends.len() && self.start_of(band) <= high {
             if band.is_multiple_of(RUN) && self.highest[band / RUN] < size {
                 band += RUN;
                 continue;
             }
             let last = self.ends[band].checked_sub(size);
-            let spot = last.and_then(|last| self.spot(band, room.low, high.min(last), align));
+            let spot = last.and_then(|last| self.spot_in_band(band, room.low, high.min(last), align));
             if spot.is_some() {
                 return spot;
             }
             band += 1;
         }
-        self.spot(self.ends.len(), room.low, high, align)
+        self.spot_in_band(self.ends.len(), room.low, high, align)
     }
 
     /// The gap from `low` to the last offset `high`, cut off at the start of a band.
-    fn spot(&self, band: usize, low: u64, high: u64, align: Alignment) -> Option<Spot> {
-        let edge = low.max(self.start(band));
+    fn spot_in_band(&self, band: usize, low: u64, high: u64, align: Alignment) -> Option<Spot> {
+        let edge = low.max(self.start_of(band));
         let offset = align.round_up(edge).filter(|&offset| offset <= high)?;
         Some(Spot { band, edge, slack: high - edge, offset })
     }
 
-    fn push(&mut self, end: u64) {
-        let height = end - self.top();
+    fn push_band(&mut self, end: u64) {
+        let height = end - self.top_offset();
         if self.ends.len().is_multiple_of(RUN) {
             self.highest.push(height);
         } else if let Some(highest) = self.highest.last_mut() {
@@ -166,14 +166,14 @@ mod tests {
     }
 
     fn take(bands: &mut Bands, rooms: &[Room], size: u64) -> u64 {
-        bands.take(rooms.iter().copied(), size, Alignment::ONE, |_| Fitting::Best)
+        bands.take_spot(rooms.iter().copied(), size, Alignment::ONE, |_| Fitting::Best)
     }
 
     /// A band for each size.
     fn bands(sizes: impl Iterator<Item = u64>) -> Bands {
         let mut bands = Bands::default();
         for size in sizes {
-            let top = bands.top();
+            let top = bands.top_offset();
             assert_eq!(take(&mut bands, &[room(top, None)], size), top);
         }
         bands
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(take(&mut bands, &rooms, 7), 24);
         assert_eq!(bands.ends, [10, 18, 24, 31]);
         let align = Alignment::new(16).expect("positive");
-        assert_eq!(bands.take([room(25, None)].into_iter(), 3, align, |_| Fitting::Best), 32);
+        assert_eq!(bands.take_spot([room(25, None)].into_iter(), 3, align, |_| Fitting::Best), 32);
         assert_eq!(bands.ends, [10, 18, 24, 31, 35]);
     }
 

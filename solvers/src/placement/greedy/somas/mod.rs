@@ -91,18 +91,18 @@ impl Somas {
 
     /// Both, bands first.
     #[must_use]
-    pub const fn best() -> Self {
+    pub const fn lower_of_both() -> Self {
         Self::new("somas/best", &[Objects::Many, Objects::Single])
     }
 
     /// Both, as the published code chooses: a single object if it saves more than 100 MiB.
     #[must_use]
     pub const fn best_as_published() -> Self {
-        Self { key: "somas/best/published", reluctance: RELUCTANCE, ..Self::best() }
+        Self { key: "somas/best/published", reluctance: RELUCTANCE, ..Self::lower_of_both() }
     }
 
     /// Whether a plan of `objects` replaces the lowest of those before it.
-    fn prefers(&self, (height, objects): (Bytes, Objects), to: (Bytes, Objects)) -> bool {
+    fn prefers_plan(&self, (height, objects): (Bytes, Objects), to: (Bytes, Objects)) -> bool {
         let saved = to.0.get().saturating_sub(height.get());
         let gives_up = to.1 == Objects::Many && objects == Objects::Single;
         let enough = if gives_up { self.reluctance.get() } else { 0 };
@@ -111,7 +111,7 @@ impl Somas {
 }
 
 /// Places every buffer in `order`. No plan if the pins or the capacities of the arenas do not admit one.
-fn place(
+fn place_objects(
     run: &mut Run<'_>,
     order: &[BufferId],
     objects: Objects,
@@ -124,14 +124,14 @@ fn place(
     let in_band = |band| if band == 0 { fitting } else { Fitting::Best };
     for &id in order.iter().filter(|id| instance.buffer(**id).pin.is_none()) {
         let buffer = instance.buffer(id);
-        let mut blocked = placer.blocked(id, false);
+        let mut blocked = placer.blocked_offsets(id, false);
         let bands = &mut bands[buffer.arena.index()];
-        let offset = bands.take(blocked.rooms(0), buffer.size.get(), buffer.align, in_band);
-        let work = blocked.looks() + 1;
-        placer.put(id, offset, None);
+        let offset = bands.take_spot(blocked.free_rooms(0), buffer.size.get(), buffer.align, in_band);
+        let work = blocked.look_count() + 1;
+        placer.put_at(id, offset, None);
         run.tick(work)?;
     }
-    Ok(placer.finish())
+    Ok(placer.finish_plan())
 }
 
 impl Planner for Somas {
@@ -163,9 +163,9 @@ impl Planner for Somas {
             for sorting in SORTINGS {
                 let order = sorting(instance);
                 for fitting in Fitting::ALL {
-                    let Some(plan) = place(run, &order, objects, fitting)? else { continue };
+                    let Some(plan) = place_objects(run, &order, objects, fitting)? else { continue };
                     let Some(height) = plan.height(instance) else { continue };
-                    if chosen.is_none_or(|chosen| self.prefers((height, objects), chosen)) {
+                    if chosen.is_none_or(|chosen| self.prefers_plan((height, objects), chosen)) {
                         chosen = Some((height, objects));
                         run.offer(plan)?;
                     }
@@ -183,7 +183,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::{descriptor, offsets, scripted};
+    use crate::placement::testing::{planned_offsets, scripted, test_descriptor};
 
     /// The published loops: footprints, each with its blocks; a block tries them one after the other.
     struct Footprint {
@@ -241,9 +241,9 @@ mod tests {
     }
 
     fn one(objects: Objects, sorting: usize, fitting: Fitting) -> impl Planner {
-        scripted(descriptor("one", Somas::best().descriptor().honours), move |run| {
+        scripted(test_descriptor("one", Somas::lower_of_both().descriptor().honours), move |run| {
             let order = SORTINGS[sorting](run.instance());
-            let plan = place(run, &order, objects, fitting)?;
+            let plan = place_objects(run, &order, objects, fitting)?;
             plan.map_or(Ok(()), |plan| run.offer(plan))
         })
     }
@@ -251,14 +251,14 @@ mod tests {
     proptest! {
         #[test]
         fn plans_are_those_of_the_published_loops(
-            instance in instances(Shape::plain().with_max_buffers(40).with_max_steps(25).with_max_size(40)),
+            instance in instances(Shape::plain_buffers().with_max_buffers(40).with_max_steps(25).with_max_size(40)),
             sorting in 0..SORTINGS.len(),
             number in 0..Fitting::ALL.len(),
         ) {
             let (order, fitting) = (SORTINGS[sorting](&instance), Fitting::ALL[number]);
             for objects in [Objects::Many, Objects::Single] {
                 let expected = footprints(&instance, &order, objects == Objects::Single, [fitting, Fitting::Best]);
-                prop_assert_eq!(offsets(&one(objects, sorting, fitting), &instance), expected);
+                prop_assert_eq!(planned_offsets(&one(objects, sorting, fitting), &instance), expected);
             }
         }
     }
@@ -268,13 +268,13 @@ mod tests {
         let published = Somas::best_as_published();
         assert_eq!(published.reluctance, Bytes::new(104_857_600));
         assert_eq!(published.descriptor().key, "somas/best/published");
-        let somas = Somas { reluctance: Bytes::new(10), ..Somas::best() };
+        let somas = Somas { reluctance: Bytes::new(10), ..Somas::lower_of_both() };
         let many = |bytes| (Bytes::new(bytes), Objects::Many);
         let single = |bytes| (Bytes::new(bytes), Objects::Single);
-        assert!(!somas.prefers(single(90), many(100)));
-        assert!(somas.prefers(single(89), many(100)));
-        assert!(somas.prefers(single(88), single(89)));
-        assert!(somas.prefers(many(99), many(100)));
-        assert!(!somas.prefers(single(100), single(100)));
+        assert!(!somas.prefers_plan(single(90), many(100)));
+        assert!(somas.prefers_plan(single(89), many(100)));
+        assert!(somas.prefers_plan(single(88), single(89)));
+        assert!(somas.prefers_plan(many(99), many(100)));
+        assert!(!somas.prefers_plan(single(100), single(100)));
     }
 }

@@ -15,14 +15,14 @@ pub(super) const SORTINGS: [fn(&Instance) -> Vec<BufferId>; 2] = [by_size, by_re
 
 /// Largest first, then by id.
 fn by_size(instance: &Instance) -> Vec<BufferId> {
-    Order::Size.of(instance)
+    Order::Size.sort_buffers(instance)
 }
 
 /// Fewest bytes of the peak to reuse first, so those that overlap the most of it; then the largest, then by id.
 fn by_reuse(instance: &Instance) -> Vec<BufferId> {
     let peak = peak(instance);
     let mut ids = by_size(instance);
-    ids.sort_by_cached_key(|&id| Reverse(peak.of(instance.buffer(id))));
+    ids.sort_by_cached_key(|&id| Reverse(peak.overlap_count(instance.buffer(id))));
     ids
 }
 
@@ -41,7 +41,7 @@ mod tests {
     fn instance() -> Instance {
         // The load is 8 9 9 7 7 2; its peak is step 1, with buffers 0 and 1.
         let rows = [(4, 0, 3), (5, 1, 3), (4, 3, 5), (3, 3, 5), (2, 5, 6), (4, 0, 1)];
-        testing::instance(&rows)
+        testing::test_instance(&rows)
     }
 
     #[test]
@@ -61,7 +61,7 @@ mod tests {
         for buffer in instance.buffers() {
             let others = instance.buffers().iter().filter(|other| other.live.contains(step));
             let overlapping = others.filter(|other| other.live.overlaps(buffer.live));
-            assert_eq!(peak.of(buffer), overlapping.map(|other| other.size.get()).sum::<u64>());
+            assert_eq!(peak.overlap_count(buffer), overlapping.map(|other| other.size.get()).sum::<u64>());
         }
     }
 }

@@ -28,7 +28,7 @@ pub(super) enum Shape {
 }
 
 impl Shape {
-    pub(super) const fn parts(self) -> usize {
+    pub(super) const fn part_count(self) -> usize {
         match self {
             Self::Single => 0,
             Self::Stack | Self::Row => 2,
@@ -45,20 +45,20 @@ pub(super) struct Join {
 }
 
 impl Join {
-    pub(super) const fn stack(low: u32, high: u32) -> Self {
+    pub(super) const fn stack_of(low: u32, high: u32) -> Self {
         Self { shape: Shape::Stack, parts: [low, high, 0, 0, 0] }
     }
 
-    pub(super) const fn row(earlier: u32, later: u32) -> Self {
+    pub(super) const fn row_of(earlier: u32, later: u32) -> Self {
         Self { shape: Shape::Row, parts: [earlier, later, 0, 0, 0] }
     }
 
-    pub(super) const fn wheel(parts: [u32; 5]) -> Self {
+    pub(super) const fn wheel_of(parts: [u32; 5]) -> Self {
         Self { shape: Shape::Wheel, parts }
     }
 
     pub(super) fn parts(&self) -> &[u32] {
-        &self.parts[..self.shape.parts()]
+        &self.parts[..self.shape.part_count()]
     }
 }
 
@@ -109,11 +109,11 @@ impl Forest {
             ending: vec![Vec::new(); columns + 1],
             roots: Vec::new(),
             place: vec![u32::MAX; buffers.len()],
-            load: load(buffers, columns),
+            load: column_load(buffers, columns),
             capacity,
             log: Vec::new(),
         };
-        (0..).take(buffers.len()).for_each(|id| this.plant(id));
+        (0..).take(buffers.len()).for_each(|id| this.plant_root(id));
         this
     }
 
@@ -134,23 +134,23 @@ impl Forest {
         &self.roots
     }
 
-    pub(super) fn starting(&self, column: u32) -> &[u32] {
+    pub(super) fn roots_starting(&self, column: u32) -> &[u32] {
         &self.starting[column as usize]
     }
 
-    pub(super) fn ending(&self, column: u32) -> &[u32] {
+    pub(super) fn roots_ending(&self, column: u32) -> &[u32] {
         &self.ending[column as usize]
     }
 
-    fn plant(&mut self, id: u32) {
+    fn plant_root(&mut self, id: u32) {
         let Block { start, end, .. } = self.block(id);
         self.starting[start as usize].push(id);
         self.ending[end as usize].push(id);
-        self.place[id as usize] = number(self.roots.len());
+        self.place[id as usize] = as_number(self.roots.len());
         self.roots.push(id);
     }
 
-    fn uproot(&mut self, id: u32) {
+    fn uproot_block(&mut self, id: u32) {
         let Block { start, end, .. } = self.block(id);
         self.starting[start as usize].retain(|&other| other != id);
         self.ending[end as usize].retain(|&other| other != id);
@@ -162,7 +162,7 @@ impl Forest {
     }
 
     /// What the capacity leaves for waste beside a root, at most: at its first and last column.
-    pub(super) fn room(&self, id: u32) -> u64 {
+    pub(super) fn room_beside(&self, id: u32) -> u64 {
         let Block { start, end, .. } = self.block(id);
         let load = self.load[start as usize].max(self.load[end as usize - 1]);
         self.capacity.saturating_sub(load)
@@ -173,7 +173,7 @@ impl Forest {
         self.load.iter().copied().max().unwrap_or(0)
     }
 
-    fn sizes(&self, join: &Join) -> [u64; 5] {
+    fn join_sizes(&self, join: &Join) -> [u64; 5] {
         let mut sizes = [0; 5];
         for (size, &part) in sizes.iter_mut().zip(join.parts()) {
             *size = self.block(part).size;
@@ -182,8 +182,8 @@ impl Forest {
     }
 
     /// The size of the block that a join makes.
-    pub(super) fn size(&self, join: &Join) -> u64 {
-        let [a, b, c, d, e] = self.sizes(join);
+    pub(super) fn joined_size(&self, join: &Join) -> u64 {
+        let [a, b, c, d, e] = self.join_sizes(join);
         match join.shape {
             Shape::Single => 0,
             Shape::Stack => a + b,
@@ -193,9 +193,9 @@ impl Forest {
     }
 
     /// The load that a join adds over the live range of each part.
-    pub(super) fn waste(&self, join: &Join) -> [u64; 5] {
-        let [a, b, c, d, e] = self.sizes(join);
-        let size = self.size(join);
+    pub(super) fn join_waste(&self, join: &Join) -> [u64; 5] {
+        let [a, b, c, d, e] = self.join_sizes(join);
+        let size = self.joined_size(join);
         match join.shape {
             Shape::Single | Shape::Stack => [0; 5],
             Shape::Row => [size - a, size - b, 0, 0, 0],
@@ -205,7 +205,7 @@ impl Forest {
 
     /// The offset of each part in the block of a join.
     fn offsets_of(&self, join: &Join) -> [u64; 5] {
-        let [a, b, _, _, e] = self.sizes(join);
+        let [a, b, _, _, e] = self.join_sizes(join);
         match join.shape {
             Shape::Single | Shape::Row => [0; 5],
             Shape::Stack => [0, a, 0, 0, 0],
@@ -214,11 +214,11 @@ impl Forest {
     }
 
     /// Makes roots into one block if the capacity allows it. Returns the block, and the number of columns looked at.
-    pub(super) fn join(&mut self, join: Join) -> (Option<u32>, u64) {
-        let waste = self.waste(&join);
+    pub(super) fn join_roots(&mut self, join: Join) -> (Option<u32>, u64) {
+        let waste = self.join_waste(&join);
         let mut looks = 1;
         for (&part, &waste) in join.parts().iter().zip(&waste) {
-            let columns = self.columns(part);
+            let columns = self.block_columns(part);
             if waste > 0 {
                 looks += columns.len() as u64;
                 if self.load[columns].iter().any(|load| load + waste > self.capacity) {
@@ -229,8 +229,8 @@ impl Forest {
         let parts = join.parts();
         let start = parts.iter().map(|&part| self.block(part).start).min().unwrap_or(0);
         let end = parts.iter().map(|&part| self.block(part).end).max().unwrap_or(0);
-        let block = Block { start, end, size: self.size(&join), join };
-        let id = self.spare.pop().unwrap_or_else(|| number(self.blocks.len()));
+        let block = Block { start, end, size: self.joined_size(&join), join };
+        let id = self.spare.pop().unwrap_or_else(|| as_number(self.blocks.len()));
         if id as usize == self.blocks.len() {
             self.blocks.push(block);
             self.place.push(u32::MAX);
@@ -243,7 +243,7 @@ impl Forest {
     }
 
     /// Makes a root into its parts again and adds them to `parts`; false if it is a buffer.
-    pub(super) fn split(&mut self, id: u32, parts: &mut Vec<u32>) -> bool {
+    pub(super) fn split_root(&mut self, id: u32, parts: &mut Vec<u32>) -> bool {
         if self.is_buffer(id) {
             return false;
         }
@@ -254,7 +254,7 @@ impl Forest {
     }
 
     /// Takes back everything since the last `keep`.
-    pub(super) fn undo(&mut self) {
+    pub(super) fn undo_changes(&mut self) {
         while let Some(deed) = self.log.pop() {
             match deed {
                 Deed::Joined(id) => {
@@ -267,7 +267,7 @@ impl Forest {
     }
 
     /// Makes everything that was done final.
-    pub(super) fn keep(&mut self) {
+    pub(super) fn keep_changes(&mut self) {
         for deed in self.log.drain(..) {
             if let Deed::Split(id) = deed {
                 self.spare.push(id);
@@ -277,33 +277,33 @@ impl Forest {
 
     fn put_together(&mut self, id: u32) {
         let join = self.block(id).join;
-        let waste = self.waste(&join);
+        let waste = self.join_waste(&join);
         for (&part, &waste) in join.parts().iter().zip(&waste) {
-            let columns = self.columns(part);
+            let columns = self.block_columns(part);
             self.load[columns].iter_mut().filter(|_| waste > 0).for_each(|load| *load += waste);
-            self.uproot(part);
+            self.uproot_block(part);
         }
-        self.plant(id);
+        self.plant_root(id);
     }
 
     fn take_apart(&mut self, id: u32) {
         let join = self.block(id).join;
-        let waste = self.waste(&join);
-        self.uproot(id);
+        let waste = self.join_waste(&join);
+        self.uproot_block(id);
         for (&part, &waste) in join.parts().iter().zip(&waste) {
-            let columns = self.columns(part);
+            let columns = self.block_columns(part);
             self.load[columns].iter_mut().filter(|_| waste > 0).for_each(|load| *load -= waste);
-            self.plant(part);
+            self.plant_root(part);
         }
     }
 
-    fn columns(&self, id: u32) -> std::ops::Range<usize> {
+    fn block_columns(&self, id: u32) -> std::ops::Range<usize> {
         let Block { start, end, .. } = self.block(id);
         start as usize..end as usize
     }
 
     /// The offset of every buffer, if `offsets` are those of the roots.
-    pub(super) fn spread(&self, offsets: &[u64]) -> Vec<u64> {
+    pub(super) fn spread_offsets(&self, offsets: &[u64]) -> Vec<u64> {
         let mut all = vec![0; self.buffers];
         let mut open: Vec<(u32, u64)> = self.roots.iter().copied().zip(offsets.iter().copied()).collect();
         while let Some((id, offset)) = open.pop() {
@@ -319,7 +319,7 @@ impl Forest {
     }
 }
 
-fn load(buffers: &[(u32, u32, u64)], columns: usize) -> Vec<u64> {
+fn column_load(buffers: &[(u32, u32, u64)], columns: usize) -> Vec<u64> {
     let (mut begun, mut ended) = (vec![0; columns + 1], vec![0; columns + 1]);
     for &(start, end, size) in buffers {
         begun[start as usize] += size;
@@ -333,7 +333,7 @@ fn load(buffers: &[(u32, u32, u64)], columns: usize) -> Vec<u64> {
     begun.into_iter().zip(ended).map(column).collect()
 }
 
-fn number(index: usize) -> u32 {
+fn as_number(index: usize) -> u32 {
     u32::try_from(index).expect("fewer than 2^32 blocks")
 }
 
@@ -349,39 +349,39 @@ mod tests {
     #[test]
     fn a_wheel_without_waste_is_a_block() {
         let mut forest = Forest::new(&wheel(2), 3, 6);
-        let (block, _) = forest.join(Join::wheel([0, 1, 2, 3, 4]));
+        let (block, _) = forest.join_roots(Join::wheel_of([0, 1, 2, 3, 4]));
         let block = forest.block(block.expect("nothing is wasted"));
         assert_eq!((block.start, block.end, block.size), (0, 3, 6));
-        assert_eq!(forest.spread(&[10]), [10, 10, 14, 12, 12]);
+        assert_eq!(forest.spread_offsets(&[10]), [10, 10, 14, 12, 12]);
     }
 
     #[test]
     fn the_capacity_forbids_waste() {
-        let join = Join::wheel([0, 1, 2, 3, 4]);
-        assert_eq!(Forest::new(&wheel(3), 3, 6).join(join).0, None);
-        assert!(Forest::new(&wheel(3), 3, 7).join(join).0.is_some());
+        let join = Join::wheel_of([0, 1, 2, 3, 4]);
+        assert_eq!(Forest::new(&wheel(3), 3, 6).join_roots(join).0, None);
+        assert!(Forest::new(&wheel(3), 3, 7).join_roots(join).0.is_some());
         let row = [(0, 1, 3), (1, 2, 5), (0, 1, 2)];
-        assert_eq!(Forest::new(&row, 2, 6).join(Join::row(0, 1)).0, None);
-        assert!(Forest::new(&row, 2, 7).join(Join::row(0, 1)).0.is_some());
+        assert_eq!(Forest::new(&row, 2, 6).join_roots(Join::row_of(0, 1)).0, None);
+        assert!(Forest::new(&row, 2, 7).join_roots(Join::row_of(0, 1)).0.is_some());
     }
 
     #[test]
     fn undo_restores_blocks_and_load() {
         let mut forest = Forest::new(&[(0, 1, 3), (1, 2, 5), (0, 2, 2)], 2, 9);
-        let (row, _) = forest.join(Join::row(0, 1));
-        forest.keep();
+        let (row, _) = forest.join_roots(Join::row_of(0, 1));
+        forest.keep_changes();
         let row = row.expect("there is room");
         let (before, load) = (forest.roots.clone(), forest.load.clone());
         let mut parts = Vec::new();
-        assert!(forest.split(row, &mut parts) && !forest.split(0, &mut parts));
+        assert!(forest.split_root(row, &mut parts) && !forest.split_root(0, &mut parts));
         assert_eq!((parts.as_slice(), forest.load[0]), (&[0, 1][..], 5));
-        forest.undo();
+        forest.undo_changes();
         let mut after = forest.roots.clone();
         after.sort_unstable();
         let mut before = before;
         before.sort_unstable();
         assert_eq!((after, forest.load.clone()), (before, load));
-        let (whole, _) = forest.join(Join::stack(row, 2));
+        let (whole, _) = forest.join_roots(Join::stack_of(row, 2));
         assert_eq!(forest.block(whole.expect("stacks waste nothing")).size, 7);
         assert_eq!(forest.roots().len(), 1);
     }

@@ -78,19 +78,19 @@ pub(super) struct Joins {
 }
 
 #[expect(clippy::cast_precision_loss, reason = "doubts need no exact sizes")]
-fn part(of: u64, whole: u64) -> f64 {
+fn part_of_whole(of: u64, whole: u64) -> f64 {
     of as f64 / whole as f64
 }
 
 impl Joins {
     /// Draws new noise.
-    pub(super) fn vary(&mut self, rng: &mut impl Rng) {
+    pub(super) fn vary_noise(&mut self, rng: &mut impl Rng) {
         (self.noise, self.caution) = (rng.random(), rng.random_range(0.0..MOST_DOUBT));
     }
 
     /// Makes all joins of little doubt: of the roots in `new` with others, or of all roots if `new` is empty, and of
     /// the blocks that these become part of.
-    pub(super) fn make(
+    pub(super) fn make_joins(
         &mut self,
         forest: &mut Forest,
         new: &[u32],
@@ -99,33 +99,33 @@ impl Joins {
     ) -> Result<(), Halt> {
         self.heap.clear();
         for &id in new {
-            self.find(forest, id, rng);
-            self.report(tick)?;
+            self.find_joins(forest, id, rng);
+            self.report_work(tick)?;
         }
         for at in 0..if new.is_empty() { forest.roots().len() } else { 0 } {
             self.find_later(forest, forest.roots()[at], rng);
-            self.report(tick)?;
+            self.report_work(tick)?;
         }
         while let Some(Candidate { join, .. }) = self.heap.pop() {
             if join.parts().iter().any(|&part| !forest.is_root(part)) {
                 continue;
             }
-            let (block, looks) = forest.join(join);
+            let (block, looks) = forest.join_roots(join);
             self.looks += looks / 8 + 1;
             if let Some(block) = block {
-                self.find(forest, block, rng);
+                self.find_joins(forest, block, rng);
                 self.find_lonely(forest, &join, rng);
             }
-            self.report(tick)?;
+            self.report_work(tick)?;
         }
         tick(std::mem::take(&mut self.looks))
     }
 
-    fn report(&mut self, tick: &mut Tick<'_>) -> Result<(), Halt> {
+    fn report_work(&mut self, tick: &mut Tick<'_>) -> Result<(), Halt> {
         if self.looks >= REPORT { tick(std::mem::take(&mut self.looks)) } else { Ok(()) }
     }
 
-    fn push(&mut self, doubt: f64, join: Join, rng: &mut impl Rng) {
+    fn push_join(&mut self, doubt: f64, join: Join, rng: &mut impl Rng) {
         self.looks += 1;
         let doubt = doubt * self.noise.mul_add(rng.random_range(-1.0..1.0), 1.0);
         if doubt <= MOST_DOUBT {
@@ -134,35 +134,38 @@ impl Joins {
     }
 
     /// Finds the joins of a root.
-    fn find(&mut self, forest: &Forest, id: u32, rng: &mut impl Rng) {
+    fn find_joins(&mut self, forest: &Forest, id: u32, rng: &mut impl Rng) {
         let block = forest.block(id);
-        let before = seen(forest.ending(block.start));
-        let after = seen(forest.starting(block.end));
-        let beside = seen(forest.starting(block.start)).iter().copied().filter(|&other| other != id);
-        let until = seen(forest.ending(block.end)).iter().copied().filter(|&other| other != id);
+        let before = seen_roots(forest.roots_ending(block.start));
+        let after = seen_roots(forest.roots_starting(block.end));
+        let beside =
+            seen_roots(forest.roots_starting(block.start)).iter().copied().filter(|&other| other != id);
+        let until = seen_roots(forest.roots_ending(block.end)).iter().copied().filter(|&other| other != id);
         for other in beside.clone().filter(|&other| forest.block(other).end == block.end) {
-            self.stack(forest, id, other, rng);
+            self.try_stack(forest, id, other, rng);
         }
-        before.iter().for_each(|&earlier| self.row(forest, earlier, id, rng));
-        after.iter().for_each(|&later| self.row(forest, id, later, rng));
-        self.wheels(forest, id, None, rng);
+        before.iter().for_each(|&earlier| self.try_row(forest, earlier, id, rng));
+        after.iter().for_each(|&later| self.try_row(forest, id, later, rng));
+        self.find_wheels(forest, id, None, rng);
         // Where the root lies around a centre follows from the step that they share.
-        before.iter().for_each(|&centre| self.wheels(forest, centre, Some((Around::Right, id)), rng));
-        after.iter().for_each(|&centre| self.wheels(forest, centre, Some((Around::Left, id)), rng));
-        beside.for_each(|centre| self.wheels(forest, centre, Some((Around::Top, id)), rng));
-        until.for_each(|centre| self.wheels(forest, centre, Some((Around::Bottom, id)), rng));
+        before.iter().for_each(|&centre| self.find_wheels(forest, centre, Some((Around::Right, id)), rng));
+        after.iter().for_each(|&centre| self.find_wheels(forest, centre, Some((Around::Left, id)), rng));
+        beside.for_each(|centre| self.find_wheels(forest, centre, Some((Around::Top, id)), rng));
+        until.for_each(|centre| self.find_wheels(forest, centre, Some((Around::Bottom, id)), rng));
     }
 
     /// Finds the joins of a root that no search from another root finds: called for all, it finds each join once.
     fn find_later(&mut self, forest: &Forest, id: u32, rng: &mut impl Rng) {
         let block = forest.block(id);
-        for &other in seen(forest.starting(block.start)) {
+        for &other in seen_roots(forest.roots_starting(block.start)) {
             if id < other && forest.block(other).end == block.end {
-                self.stack(forest, id, other, rng);
+                self.try_stack(forest, id, other, rng);
             }
         }
-        seen(forest.starting(block.end)).iter().for_each(|&later| self.row(forest, id, later, rng));
-        self.wheels(forest, id, None, rng);
+        seen_roots(forest.roots_starting(block.end))
+            .iter()
+            .for_each(|&later| self.try_row(forest, id, later, rng));
+        self.find_wheels(forest, id, None, rng);
     }
 
     /// Finds the joins at the columns of a join that have become certain by it.
@@ -170,65 +173,66 @@ impl Joins {
         for &part in join.parts() {
             let block = forest.block(part);
             for column in [block.start, block.end] {
-                if let &[low, high] = forest.starting(column)
+                if let &[low, high] = forest.roots_starting(column)
                     && forest.block(low).end == forest.block(high).end
                 {
-                    self.stack(forest, low, high, rng);
+                    self.try_stack(forest, low, high, rng);
                 }
-                if let &[low, high] = forest.ending(column)
+                if let &[low, high] = forest.roots_ending(column)
                     && forest.block(low).start == forest.block(high).start
                 {
-                    self.stack(forest, low, high, rng);
+                    self.try_stack(forest, low, high, rng);
                 }
-                if let (&[earlier], &[later]) = (forest.ending(column), forest.starting(column)) {
-                    self.row(forest, earlier, later, rng);
+                if let (&[earlier], &[later]) = (forest.roots_ending(column), forest.roots_starting(column)) {
+                    self.try_row(forest, earlier, later, rng);
                 }
             }
         }
     }
 
-    fn stack(&mut self, forest: &Forest, low: u32, high: u32, rng: &mut impl Rng) {
+    fn try_stack(&mut self, forest: &Forest, low: u32, high: u32, rng: &mut impl Rng) {
         let block = forest.block(low);
-        let near = forest.ending(block.end).len().min(forest.starting(block.start).len());
+        let near = forest.roots_ending(block.end).len().min(forest.roots_starting(block.start).len());
         let crowd = u32::try_from(near.saturating_sub(2).min(CROWD)).unwrap_or(0);
         let doubt = f64::from(crowd).mul_add(CROWDED, self.caution * MOST_DOUBT);
-        self.push(doubt, Join::stack(low, high), rng);
+        self.push_join(doubt, Join::stack_of(low, high), rng);
     }
 
-    fn row(&mut self, forest: &Forest, earlier: u32, later: u32, rng: &mut impl Rng) {
+    fn try_row(&mut self, forest: &Forest, earlier: u32, later: u32, rng: &mut impl Rng) {
         let sizes = [earlier, later].map(|id| forest.block(id).size);
         let smaller = if sizes[0] < sizes[1] { earlier } else { later };
-        if sizes[0].abs_diff(sizes[1]) > forest.room(smaller) {
+        if sizes[0].abs_diff(sizes[1]) > forest.room_beside(smaller) {
             self.looks += 1;
             return;
         }
-        let empty = part(sizes[0].abs_diff(sizes[1]), sizes[0].max(sizes[1]));
+        let empty = part_of_whole(sizes[0].abs_diff(sizes[1]), sizes[0].max(sizes[1]));
         let column = forest.block(later).start;
-        let is_only = [forest.ending(column), forest.starting(column)].map(|roots| roots.len() == 1);
+        let is_only =
+            [forest.roots_ending(column), forest.roots_starting(column)].map(|roots| roots.len() == 1);
         let doubt = match is_only {
             [true, true] => empty * LIKELY,
             [false, false] => empty + MOST_DOUBT / 100.0,
             _ => empty + self.caution,
         };
-        self.push(doubt, Join::row(earlier, later), rng);
+        self.push_join(doubt, Join::row_of(earlier, later), rng);
     }
 
     /// Finds the wheels around a centre: all, or those with a root at one of its sides.
-    fn wheels(&mut self, forest: &Forest, centre: u32, with: Option<(Around, u32)>, rng: &mut impl Rng) {
+    fn find_wheels(&mut self, forest: &Forest, centre: u32, with: Option<(Around, u32)>, rng: &mut impl Rng) {
         let middle = forest.block(centre);
         let only = with.map(|(_, id)| [id]);
         let at = |side: Around, all| match (&only, with) {
             (Some(only), Some((place, _))) if place == side => &only[..],
-            _ => seen(all),
+            _ => seen_roots(all),
         };
-        let left = at(Around::Left, forest.ending(middle.start));
-        let right = at(Around::Right, forest.starting(middle.end));
-        let top = at(Around::Top, forest.starting(middle.start));
-        let bottom = at(Around::Bottom, forest.ending(middle.end));
+        let left = at(Around::Left, forest.roots_ending(middle.start));
+        let right = at(Around::Right, forest.roots_starting(middle.end));
+        let top = at(Around::Top, forest.roots_starting(middle.start));
+        let bottom = at(Around::Bottom, forest.roots_ending(middle.end));
         if [left, right, top, bottom].iter().any(|side| side.is_empty()) {
             return;
         }
-        let room = forest.room(centre);
+        let room = forest.room_beside(centre);
         let last = self.looks + MOST_WHEELS;
         for &d in left {
             let start = forest.block(d).start;
@@ -239,7 +243,7 @@ impl Joins {
                 continue;
             }
             let tall = forest.block(d).size;
-            let most = tall + forest.room(d);
+            let most = tall + forest.room_beside(d);
             for &c in top.iter().filter(|&&c| forest.block(c).end > middle.end) {
                 self.looks += 1;
                 let low = forest.block(c).size + middle.size;
@@ -251,25 +255,28 @@ impl Joins {
                     if self.looks >= last || self.heap.len() >= MOST_WAITING {
                         return;
                     }
-                    below.clone().for_each(|&a| self.wheel(forest, Join::wheel([a, b, c, d, centre]), rng));
+                    below
+                        .clone()
+                        .for_each(|&a| self.try_wheel(forest, Join::wheel_of([a, b, c, d, centre]), rng));
                 }
             }
         }
     }
 
-    fn wheel(&mut self, forest: &Forest, join: Join, rng: &mut impl Rng) {
-        let waste = forest.waste(&join);
-        if join.parts().iter().zip(waste).any(|(&part, waste)| waste > 0 && waste > forest.room(part)) {
+    fn try_wheel(&mut self, forest: &Forest, join: Join, rng: &mut impl Rng) {
+        let waste = forest.join_waste(&join);
+        if join.parts().iter().zip(waste).any(|(&part, waste)| waste > 0 && waste > forest.room_beside(part))
+        {
             self.looks += 1;
             return;
         }
         let empty: u64 = waste.iter().sum();
-        let doubt = part(empty, forest.size(&join)) / 3.0 * LIKELY;
-        self.push(doubt, join, rng);
+        let doubt = part_of_whole(empty, forest.joined_size(&join)) / 3.0 * LIKELY;
+        self.push_join(doubt, join, rng);
     }
 }
 
-fn seen(roots: &[u32]) -> &[u32] {
+fn seen_roots(roots: &[u32]) -> &[u32] {
     &roots[..roots.len().min(MOST_SEEN)]
 }
 
@@ -290,7 +297,7 @@ mod tests {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
         let before = forest.roots().len();
         joins
-            .make(&mut forest, &[], &mut rng, &mut |units| {
+            .make_joins(&mut forest, &[], &mut rng, &mut |units| {
                 work += units;
                 assert!(work < 10_000_000, "48 of each side are 5 million wheels around each centre");
                 Ok(())

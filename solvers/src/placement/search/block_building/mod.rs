@@ -86,18 +86,18 @@ impl Planner for BlockBuilding {
             return plan_each_arena(self, run);
         }
         offer_hints(run)?;
-        if start::best(run)?.is_none() {
+        if start::best_start(run)?.is_none() {
             return Ok(());
         }
         let Some(mut search) = BlockSearch::new(run) else { return Ok(()) };
-        while search.slice(run, TURN)? {}
+        while search.run_slice(run, TURN)? {}
         Ok(())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::testing::guillotine;
+    use planlab_dsa::testing::guillotine_instance;
     use planlab_dsa::{Budget, Bytes, Instance, Outcome, execute};
 
     use super::*;
@@ -127,7 +127,7 @@ mod tests {
             open = open.into_iter().flat_map(parts).collect();
         }
         let rows: Vec<_> = open.into_iter().map(|(start, end, size)| (size, start, end)).collect();
-        testing::instance(&rows)
+        testing::test_instance(&rows)
     }
 
     #[test]
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn what_straight_lines_cut_is_put_together() {
         for seed in 0..4 {
-            let (instance, _) = guillotine(150, Bytes::new(1 << 30), seed);
+            let (instance, _) = guillotine_instance(150, Bytes::new(1 << 30), seed);
             let outcome = plan(&instance, 400_000, seed);
             assert!(outcome.is_optimal(), "seed {seed}: {:?}", outcome.height());
         }
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_plan() {
-        let (instance, _) = guillotine(300, Bytes::new(1 << 30), 9);
+        let (instance, _) = guillotine_instance(300, Bytes::new(1 << 30), 9);
         let offsets = |seed| plan(&instance, 240_000, seed).best.map(|best| best.offsets().to_vec());
         assert_eq!(offsets(3), offsets(3));
         assert_ne!(offsets(3), offsets(4), "the seed decides");
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn it_ends_if_nothing_fits_together() {
         // Starts are even and ends odd; a load of 4 and an optimum of 5.
-        let instance = testing::instance(&[
+        let instance = testing::test_instance(&[
             (2, 0, 5),
             (1, 4, 11),
             (1, 6, 11),

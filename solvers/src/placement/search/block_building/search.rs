@@ -11,7 +11,7 @@ use crate::demands::can_stand;
 use crate::placement::Order;
 use crate::placement::greedy::first_fit;
 use crate::placement::order::by_offset;
-use crate::placement::search::decoding::{Search, below};
+use crate::placement::search::decoding::{Search, random_below};
 use crate::placement::search::start;
 use crate::placement::search::window::{self, Piece};
 use crate::tick::Tick;
@@ -88,11 +88,11 @@ impl BlockSearch {
         if instance.len() < 2 || !can_stand(instance) {
             return None;
         }
-        let grain = instance.granularity();
+        let grain = instance.offset_granularity();
         let columns = Columns::of_live_ranges(instance);
         let number = |index: usize| u32::try_from(index).expect("fewer than 2^32 columns");
         let buffer = |buffer: &Buffer| {
-            let range = columns.of(buffer.live);
+            let range = columns.columns_of(buffer.live);
             (number(range.start), number(range.end), buffer.size.get().div_ceil(grain))
         };
         let buffers: Vec<_> = instance.buffers().iter().map(buffer).collect();
@@ -117,7 +117,7 @@ impl BlockSearch {
     }
 
     /// The number of courses begun.
-    pub(crate) const fn courses(&self) -> u64 {
+    pub(crate) const fn course_count(&self) -> u64 {
         self.courses
     }
 
@@ -127,13 +127,13 @@ impl BlockSearch {
     }
 
     /// Counts work, for this search and for the run.
-    fn spend(&mut self, run: &mut Run<'_>, units: u64) -> Result<(), Halt> {
+    fn spend_work(&mut self, run: &mut Run<'_>, units: u64) -> Result<(), Halt> {
         self.work += units;
         run.tick(units)
     }
 
     /// Looks whether there are fewer blocks than ever in this course, and whether to place them.
-    fn look(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+    fn check_fewest(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         let blocks = self.forest.roots().len();
         if blocks < self.fewest {
             (self.fewest, self.quiet, self.failures) = (blocks, 0, 0);
@@ -143,27 +143,27 @@ impl BlockSearch {
     }
 
     /// Begins a course. False if nothing could be joined.
-    fn begin(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
+    fn begin_course(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
         debug_assert!(self.forest.roots().len() > 1 || self.placed == 1, "a perfect packing is offered");
         if self.courses > 0 && self.forest.roots().len() > 1 {
-            self.place(run)?;
+            self.place_blocks(run)?;
         }
         self.capacity = self.draw_capacity(run);
-        self.spend(run, self.buffers.len() as u64)?;
+        self.spend_work(run, self.buffers.len() as u64)?;
         self.forest = Forest::new(&self.buffers, self.columns, self.capacity);
-        self.joins.vary(&mut self.rng);
-        self.join(run, &[])?;
-        self.forest.keep();
+        self.joins.vary_noise(&mut self.rng);
+        self.join_new(run, &[])?;
+        self.forest.keep_changes();
         self.courses += 1;
         (self.attempt, self.quiet, self.failures) = (None, 0, 0);
         (self.fewest, self.placed) = (self.buffers.len(), usize::MAX);
-        self.look(run)?;
+        self.check_fewest(run)?;
         Ok(self.fewest < self.buffers.len())
     }
 
     fn draw_capacity(&mut self, run: &Run<'_>) -> u64 {
         let granules = |bytes: Bytes| bytes.get() / self.grain;
-        let bound = run.bound().of(Scope::NoHandOver).value.get().div_ceil(self.grain);
+        let bound = run.bound().best_claim(Scope::NoHandOver).value.get().div_ceil(self.grain);
         let best = run.height_to_beat().map_or(bound, granules);
         match self.courses % 3 {
             1 => run.target().map_or(bound, granules).max(bound),
@@ -172,28 +172,34 @@ impl BlockSearch {
         }
     }
 
-    fn join(&mut self, run: &mut Run<'_>, new: &[u32]) -> Result<(), Halt> {
+    fn join_new(&mut self, run: &mut Run<'_>, new: &[u32]) -> Result<(), Halt> {
         let work = &mut self.work;
-        self.joins.make(&mut self.forest, new, &mut self.rng, &mut |units| {
+        self.joins.make_joins(&mut self.forest, new, &mut self.rng, &mut |units| {
             *work += units;
             run.tick(units)
         })
     }
 
     /// Takes apart blocks that start or end at one column, down to `depth` levels. Returns their parts.
-    fn ruin(&mut self, run: &mut Run<'_>, depth: u32, chance: f64, most: usize) -> Result<Vec<u32>, Halt> {
-        let Some(first) = self.choose() else { return Ok(Vec::new()) };
+    fn ruin_blocks(
+        &mut self,
+        run: &mut Run<'_>,
+        depth: u32,
+        chance: f64,
+        most: usize,
+    ) -> Result<Vec<u32>, Halt> {
+        let Some(first) = self.choose_root() else { return Ok(Vec::new()) };
         let block = self.forest.block(first);
         let column = if self.rng.random() { block.start } else { block.end };
         let mut open = vec![first];
-        let near = self.forest.starting(column).iter().chain(self.forest.ending(column));
+        let near = self.forest.roots_starting(column).iter().chain(self.forest.roots_ending(column));
         open.extend(near.copied().filter(|&other| other != first).take(MOST_AT_ONCE));
         let mut done = 0;
         for level in 0..depth {
             let last = open.len();
             for at in done..last {
                 if open.len() < most && (level == 0 || self.rng.random_bool(chance)) {
-                    self.forest.split(open[at], &mut open);
+                    self.forest.split_root(open[at], &mut open);
                 }
             }
             done = last;
@@ -201,17 +207,17 @@ impl BlockSearch {
                 break;
             }
         }
-        self.spend(run, open.len() as u64)?;
+        self.spend_work(run, open.len() as u64)?;
         open.retain(|&id| self.forest.is_root(id));
         Ok(open)
     }
 
     /// A random root; during an attempt, if possible, one of its region.
-    fn choose(&mut self) -> Option<u32> {
+    fn choose_root(&mut self) -> Option<u32> {
         let roots = self.forest.roots();
         let mut chosen = None;
         for _ in 0..DRAWS {
-            let id = roots[below(&mut self.rng, roots.len())?];
+            let id = roots[random_below(&mut self.rng, roots.len())?];
             chosen = Some(id);
             let block = self.forest.block(id);
             let is_within = |attempt: &Attempt| attempt.start <= block.start && block.end <= attempt.end;
@@ -223,22 +229,22 @@ impl BlockSearch {
     }
 
     /// Begins to build a region again.
-    fn attempt(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+    fn begin_attempt(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         let saved = self.forest.clone();
-        self.spend(run, self.buffers.len() as u64)?;
+        self.spend_work(run, self.buffers.len() as u64)?;
         let most = self.rng.random_range(LEAST_REGION..MOST_REGION);
-        let parts = self.ruin(run, u32::MAX, 1.0, most)?;
+        let parts = self.ruin_blocks(run, u32::MAX, 1.0, most)?;
         let blocks = parts.iter().map(|&id| self.forest.block(id));
         let start = blocks.clone().map(|block| block.start).min().unwrap_or(0);
         let end = blocks.map(|block| block.end).max().unwrap_or(0);
-        self.join(run, &parts)?;
-        self.forest.keep();
+        self.join_new(run, &parts)?;
+        self.forest.keep_changes();
         self.attempt = Some(Attempt { saved, start, end, steps: 0 });
-        self.look(run)
+        self.check_fewest(run)
     }
 
     /// Ends an attempt that has led to fewer blocks, or has lasted long enough: goes back if there are more.
-    fn settle(&mut self) {
+    fn settle_attempt(&mut self) {
         let blocks = self.forest.roots().len();
         let Some(attempt) = &mut self.attempt else { return };
         attempt.steps += 1;
@@ -261,11 +267,11 @@ impl BlockSearch {
             return Ok(());
         }
         self.placed = blocks;
-        self.place(run)
+        self.place_blocks(run)
     }
 
     /// Places the blocks by first fit, and then, if there are few, as low as an exact search gets.
-    fn place(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+    fn place_blocks(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         let before = self.work;
         let piece = |&id: &u32| {
             let block = self.forest.block(id);
@@ -277,19 +283,19 @@ impl BlockSearch {
             *work += units;
             run.tick(units)
         })?;
-        self.offer(run, &offsets)?;
+        self.offer_offsets(run, &offsets)?;
         if pieces.len() <= MOST_EXACT {
             let least = self.forest.highest_load();
             let beat = run.height_to_beat().map_or(u64::MAX, |height| height.get().div_ceil(self.grain));
             let limit = (before / PLACING).max(LEAST_PLACING) / WORK_PER_UNIT;
             let seed = self.rng.random();
             let work = &mut self.work;
-            let found = residual::lowest(&pieces, (least, beat), (limit, seed), &mut |units| {
+            let found = residual::lowest_residual(&pieces, (least, beat), (limit, seed), &mut |units| {
                 *work += WORK_PER_UNIT * units;
                 run.tick(WORK_PER_UNIT * units)
             })?;
             if let Some(offsets) = found {
-                self.offer(run, &offsets)?;
+                self.offer_offsets(run, &offsets)?;
             }
         }
         self.planning += self.work - before;
@@ -297,10 +303,10 @@ impl BlockSearch {
     }
 
     /// Offers the plan that offsets of the blocks lead to.
-    fn offer(&mut self, run: &mut Run<'_>, offsets: &[u64]) -> Result<(), Halt> {
-        let offsets = self.forest.spread(offsets);
+    fn offer_offsets(&mut self, run: &mut Run<'_>, offsets: &[u64]) -> Result<(), Halt> {
+        let offsets = self.forest.spread_offsets(offsets);
         let order = by_offset(&offsets);
-        self.spend(run, order.len() as u64)?;
+        self.spend_work(run, order.len() as u64)?;
         start::in_order(run, order).map(drop)
     }
 }
@@ -310,7 +316,7 @@ fn lowest_first_fit(pieces: &[Piece], tick: &mut Tick<'_>) -> Result<Vec<u64>, H
     let Some(instance) = window::instance(pieces, &[]) else { return Ok(vec![0; pieces.len()]) };
     let mut best: Option<(u64, Vec<u64>)> = None;
     for order in ORDERS {
-        let order: Vec<u32> = order.of(&instance).into_iter().map(BufferId::get).collect();
+        let order: Vec<u32> = order.sort_buffers(&instance).into_iter().map(BufferId::get).collect();
         let offsets = first_fit(&instance, &order, tick)?;
         let ends = offsets.iter().zip(pieces).map(|(offset, piece)| offset + piece.size);
         let height = ends.max().unwrap_or(0);
@@ -322,34 +328,34 @@ fn lowest_first_fit(pieces: &[Piece], tick: &mut Tick<'_>) -> Result<Vec<u64>, H
 }
 
 impl Search for BlockSearch {
-    fn step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
-        self.spend(run, 1)?;
-        self.settle();
+    fn make_step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
+        self.spend_work(run, 1)?;
+        self.settle_attempt();
         let blocks = self.forest.roots().len();
         if self.courses == 0 || self.failures > PATIENCE + blocks as u64 / 4 || blocks == 1 {
-            return self.begin(run);
+            return self.begin_course(run);
         }
-        self.joins.vary(&mut self.rng);
+        self.joins.vary_noise(&mut self.rng);
         if self.attempt.is_none() && self.quiet > QUIET + blocks as u64 {
-            self.attempt(run)?;
+            self.begin_attempt(run)?;
             return Ok(true);
         }
         let (depth, chance) = (self.rng.random_range(1..DEPTH), self.rng.random_range(0.3..0.9));
-        let parts = self.ruin(run, depth, chance, MOST_PARTS)?;
-        self.join(run, &parts)?;
+        let parts = self.ruin_blocks(run, depth, chance, MOST_PARTS)?;
+        self.join_new(run, &parts)?;
         let most = blocks + usize::from(self.rng.random_range(0..WORSE) == 0);
         let left = self.forest.roots().len();
         self.quiet += 1;
         if left > most {
-            self.forest.undo();
+            self.forest.undo_changes();
             return Ok(true);
         }
-        self.forest.keep();
-        self.look(run)?;
+        self.forest.keep_changes();
+        self.check_fewest(run)?;
         Ok(true)
     }
 
-    fn work(&self) -> u64 {
+    fn work_done(&self) -> u64 {
         self.work
     }
 }

@@ -55,7 +55,7 @@ pub(crate) enum Change {
     Shift(u32, u32),
 }
 
-/// An order, its offsets, and what has changed since the last [`keep`](Decoder::keep).
+/// An order, its offsets, and what has changed since the last [`keep_changes`](Decoder::keep_changes).
 #[derive(Clone, Debug)]
 pub(crate) struct Decoder {
     model: Arc<Model>,
@@ -81,30 +81,30 @@ pub(crate) struct Decoder {
 impl Decoder {
     /// Decodes an order of all buffers; its pinned ones are moved to the front.
     pub(crate) fn new(model: Arc<Model>, order: &[u32], tick: &mut Tick<'_>) -> Result<Self, Halt> {
-        let mut this = Self::unplaced(model, order);
-        for position in this.pinned..index(this.order.len()) {
+        let mut this = Self::without_offsets(model, order);
+        for position in this.pinned..as_index(this.order.len()) {
             let id = this.order[position as usize];
-            let offset = this.lowest(id, tick)?;
-            this.put(id, offset);
+            let offset = this.lowest_free(id, tick)?;
+            this.put_at(id, offset);
         }
         Ok(this)
     }
 
     /// As [`Decoder::new`], with offsets that are known to be those of first fit.
-    pub(crate) fn decoded(model: Arc<Model>, order: &[u32], offsets: &[u64]) -> Self {
-        let mut this = Self::unplaced(model, order);
+    pub(crate) fn with_offsets(model: Arc<Model>, order: &[u32], offsets: &[u64]) -> Self {
+        let mut this = Self::without_offsets(model, order);
         for (id, &offset) in (0..).zip(offsets) {
-            this.put(id, offset);
+            this.put_at(id, offset);
         }
         this
     }
 
-    fn unplaced(model: Arc<Model>, order: &[u32]) -> Self {
+    fn without_offsets(model: Arc<Model>, order: &[u32]) -> Self {
         let count = model.len();
         let is_pinned = |id: &u32| model.pins[*id as usize].is_some();
         let (mut all, free): (Vec<u32>, Vec<u32>) = order.iter().partition(|id| is_pinned(id));
         all.sort_unstable();
-        let pinned = index(all.len());
+        let pinned = as_index(all.len());
         all.extend(free);
         let mut spots = vec![Spot { offset: 0, end: 0, position: 0 }; count];
         for (position, &id) in (0..).zip(&all) {
@@ -140,7 +140,7 @@ impl Decoder {
     }
 
     /// The first position that may change.
-    pub(crate) const fn pinned(&self) -> u32 {
+    pub(crate) const fn first_movable(&self) -> u32 {
         self.pinned
     }
 
@@ -154,7 +154,7 @@ impl Decoder {
 
     /// The ids of all buffers, ascending.
     pub(crate) fn ids(&self) -> impl Iterator<Item = u32> + use<> {
-        0..index(self.spots.len())
+        0..as_index(self.spots.len())
     }
 
     /// All offsets, by id, in granules.
@@ -168,17 +168,17 @@ impl Decoder {
     }
 
     /// The number of placements so far.
-    pub(crate) const fn placed(&self) -> u64 {
+    pub(crate) const fn placement_count(&self) -> u64 {
         self.placed
     }
 
     /// The sum, over the buffers, of the granules above the ceiling.
-    pub(crate) const fn excess(&self) -> u128 {
+    pub(crate) const fn excess_over_ceiling(&self) -> u128 {
         self.excess
     }
 
     /// The buffers that end above the ceiling.
-    pub(crate) fn tall(&self) -> &[u32] {
+    pub(crate) fn tall_buffers(&self) -> &[u32] {
         &self.tall
     }
 
@@ -192,7 +192,7 @@ impl Decoder {
         self.excess = 0;
         self.tall.clear();
         self.tall_at.fill(SMALL);
-        for id in 0..index(self.spots.len()) {
+        for id in 0..as_index(self.spots.len()) {
             self.count_in(id);
         }
     }
@@ -201,7 +201,7 @@ impl Decoder {
         let end = self.spots[id as usize].end;
         if end > self.ceiling {
             self.excess += u128::from(end - self.ceiling);
-            self.tall_at[id as usize] = index(self.tall.len());
+            self.tall_at[id as usize] = as_index(self.tall.len());
             self.tall.push(id);
         }
     }
@@ -217,7 +217,7 @@ impl Decoder {
         }
     }
 
-    fn put(&mut self, id: u32, offset: u64) {
+    fn put_at(&mut self, id: u32, offset: u64) {
         self.count_out(id);
         let spot = &mut self.spots[id as usize];
         spot.offset = offset;
@@ -226,10 +226,10 @@ impl Decoder {
     }
 
     /// Writes the neighbours of a buffer into `found`.
-    pub(crate) fn neighbours(&self, id: u32, found: &mut Vec<u32>) {
+    pub(crate) fn collect_neighbours(&self, id: u32, found: &mut Vec<u32>) {
         let mut scratch = Vec::new();
         found.clear();
-        found.extend_from_slice(self.model.neighbours.of(id, &mut scratch));
+        found.extend_from_slice(self.model.neighbours.neighbours_of(id, &mut scratch));
     }
 
     /// Makes a change and places again what it affects. The change must not name pinned buffers or their positions.
@@ -237,44 +237,44 @@ impl Decoder {
     /// # Errors
     ///
     /// What `tick` returns; the decoder must not be used after that.
-    pub(crate) fn change(&mut self, change: Change, tick: &mut Tick<'_>) -> Result<(), Halt> {
+    pub(crate) fn make_change(&mut self, change: Change, tick: &mut Tick<'_>) -> Result<(), Halt> {
         let (back, risen) = match change {
             Change::Swap(a, b) if a == b => return Ok(()),
-            Change::Swap(a, b) => (change, self.swap(a, b)),
+            Change::Swap(a, b) => (change, self.swap_buffers(a, b)),
             Change::Shift(id, to) => {
                 let from = self.position(id);
                 if from == to {
                     return Ok(());
                 }
-                (Change::Shift(id, from), self.shift(id, from, to))
+                (Change::Shift(id, from), self.shift_buffer(id, from, to))
             }
         };
         self.undo_order.push(back);
-        self.settle(risen, tick)
+        self.place_queued(risen, tick)
     }
 
     /// Exchanges two buffers and queues what that affects directly. Returns the one that now comes earlier, and its old
     /// position.
-    fn swap(&mut self, a: u32, b: u32) -> Option<(u32, u32)> {
+    fn swap_buffers(&mut self, a: u32, b: u32) -> Option<(u32, u32)> {
         let (a, b) = if self.position(a) < self.position(b) { (a, b) } else { (b, a) };
         let (low, high) = (self.position(a), self.position(b));
-        self.exchange(a, b);
+        self.exchange_positions(a, b);
         self.queue_left(a, low, high);
-        self.enqueue(a);
-        self.enqueue(b);
+        self.enqueue_buffer(a);
+        self.enqueue_buffer(b);
         Some((b, high))
     }
 
-    fn exchange(&mut self, a: u32, b: u32) {
+    fn exchange_positions(&mut self, a: u32, b: u32) {
         let (low, high) = (self.position(a), self.position(b));
         self.order.swap(low as usize, high as usize);
         self.spots[a as usize].position = high;
         self.spots[b as usize].position = low;
     }
 
-    fn shift(&mut self, id: u32, from: u32, to: u32) -> Option<(u32, u32)> {
-        self.rotate(from, to);
-        self.enqueue(id);
+    fn shift_buffer(&mut self, id: u32, from: u32, to: u32) -> Option<(u32, u32)> {
+        self.rotate_order(from, to);
+        self.enqueue_buffer(id);
         if to < from {
             return Some((id, from));
         }
@@ -282,7 +282,7 @@ impl Decoder {
         None
     }
 
-    fn rotate(&mut self, from: u32, to: u32) {
+    fn rotate_order(&mut self, from: u32, to: u32) {
         let (from, to) = (from as usize, to as usize);
         if to < from {
             self.order[to..=from].rotate_right(1);
@@ -290,7 +290,7 @@ impl Decoder {
             self.order[from..=to].rotate_left(1);
         }
         for position in from.min(to)..=from.max(to) {
-            self.spots[self.order[position] as usize].position = index(position);
+            self.spots[self.order[position] as usize].position = as_index(position);
         }
     }
 
@@ -300,16 +300,16 @@ impl Decoder {
         let near = std::mem::take(&mut self.near);
         let mut scratch = near;
         let model = Arc::clone(&self.model);
-        for &other in model.neighbours.of(id, &mut scratch) {
+        for &other in model.neighbours.neighbours_of(id, &mut scratch) {
             let spot = self.spots[other as usize];
             if (low..high).contains(&spot.position) && offset < spot.end {
-                self.enqueue(other);
+                self.enqueue_buffer(other);
             }
         }
         self.near = scratch;
     }
 
-    fn enqueue(&mut self, id: u32) {
+    fn enqueue_buffer(&mut self, id: u32) {
         let position = self.spots[id as usize].position;
         if position >= self.pinned && !std::mem::replace(&mut self.queued[id as usize], true) {
             self.queue.push(Reverse(position));
@@ -318,18 +318,18 @@ impl Decoder {
 
     /// Places what is queued, and what that affects in turn. `risen` is a buffer that now comes earlier, with its old
     /// position: for buffers up to that position it is a new wall.
-    fn settle(&mut self, risen: Option<(u32, u32)>, tick: &mut Tick<'_>) -> Result<(), Halt> {
+    fn place_queued(&mut self, risen: Option<(u32, u32)>, tick: &mut Tick<'_>) -> Result<(), Halt> {
         while let Some(Reverse(position)) = self.queue.pop() {
             let id = self.order[position as usize];
             self.queued[id as usize] = false;
             let old = self.spots[id as usize];
-            let offset = self.lowest(id, tick)?;
+            let offset = self.lowest_free(id, tick)?;
             let new_before = risen.filter(|&(risen, _)| risen == id).map(|(_, from)| from);
             if offset == old.offset && new_before.is_none() {
                 continue;
             }
             self.undo_offsets.push((id, old.offset));
-            self.put(id, offset);
+            self.put_at(id, offset);
             self.queue_touched(id, old, new_before);
         }
         Ok(())
@@ -339,7 +339,7 @@ impl Decoder {
         let new = self.spots[id as usize];
         let mut scratch = std::mem::take(&mut self.near);
         let model = Arc::clone(&self.model);
-        for &other in model.neighbours.of(id, &mut scratch) {
+        for &other in model.neighbours.neighbours_of(id, &mut scratch) {
             let spot = self.spots[other as usize];
             if spot.position <= new.position {
                 continue;
@@ -352,20 +352,20 @@ impl Decoder {
                 in_the_way
             };
             if is_touched {
-                self.enqueue(other);
+                self.enqueue_buffer(other);
             }
         }
         self.near = scratch;
     }
 
     /// The lowest offset that is free of the buffers that come earlier.
-    fn lowest(&mut self, id: u32, tick: &mut Tick<'_>) -> Result<u64, Halt> {
+    fn lowest_free(&mut self, id: u32, tick: &mut Tick<'_>) -> Result<u64, Halt> {
         self.placed += 1;
         let model = &*self.model;
         let position = self.spots[id as usize].position;
         let size = model.sizes[id as usize];
         self.walls.clear();
-        let near = model.neighbours.of(id, &mut self.near);
+        let near = model.neighbours.neighbours_of(id, &mut self.near);
         let work = 1 + near.len() / LOOKS_PER_WORK;
         for &other in near {
             let spot = self.spots[other as usize];
@@ -373,43 +373,43 @@ impl Decoder {
                 continue;
             }
             if model.parts.is_empty() || model.neighbours.are_apart(id, other) {
-                self.walls.add((spot.offset + 1).saturating_sub(size), spot.end);
+                self.walls.add_wall((spot.offset + 1).saturating_sub(size), spot.end);
             } else {
                 let (own, others) = (&model.parts[id as usize], &model.parts[other as usize]);
                 self.walls.add_parts(own, others, spot.offset);
             }
         }
-        let offset = self.walls.lowest(|offset| model.round_up(id, offset));
+        let offset = self.walls.lowest_free(|offset| model.round_up(id, offset));
         tick(work as u64)?;
         Ok(offset)
     }
 
     /// Makes the changes since the last call permanent.
-    pub(crate) fn keep(&mut self) {
+    pub(crate) fn keep_changes(&mut self) {
         self.undo_order.clear();
         self.undo_offsets.clear();
     }
 
-    /// Undoes the changes since the last [`keep`](Decoder::keep).
-    pub(crate) fn undo(&mut self) {
+    /// Undoes the changes since the last [`keep_changes`](Decoder::keep_changes).
+    pub(crate) fn undo_changes(&mut self) {
         while let Some(change) = self.undo_order.pop() {
             match change {
-                Change::Swap(a, b) => self.exchange(a, b),
-                Change::Shift(id, to) => self.rotate(self.position(id), to),
+                Change::Swap(a, b) => self.exchange_positions(a, b),
+                Change::Shift(id, to) => self.rotate_order(self.position(id), to),
             }
         }
         while let Some((id, offset)) = self.undo_offsets.pop() {
-            self.put(id, offset);
+            self.put_at(id, offset);
         }
     }
 
     /// Whether a buffer carries another: it is a neighbour, comes earlier, and ends at the offset of the other.
-    pub(crate) fn carries(&self, below: u32, above: u32) -> bool {
+    pub(crate) fn carries_buffer(&self, below: u32, above: u32) -> bool {
         let (low, high) = (self.spots[below as usize], self.spots[above as usize]);
         low.position < high.position && self.model.round_up(above, low.end) == high.offset
     }
 }
 
-fn index(value: usize) -> u32 {
+fn as_index(value: usize) -> u32 {
     u32::try_from(value).expect("an instance holds fewer than 2^32 buffers")
 }

@@ -12,6 +12,6 @@ mod walls;
 
 pub(crate) use decoder::{Change, Decoder};
 pub(crate) use model::{Model, Part};
-pub(crate) use moves::{Moves, below};
+pub(crate) use moves::{Moves, random_below};
 pub use probe::DecoderProbe;
 pub(crate) use walk::{Search, Walk, search_from};

@@ -31,30 +31,30 @@ pub(crate) struct Moves {
 
 impl Moves {
     /// A change, or `None` if the draw found nothing to change.
-    pub(crate) fn draw(&mut self, decoder: &Decoder, rng: &mut impl Rng) -> Option<Change> {
-        let tall = decoder.tall();
-        let mut id = *tall.get(below(rng, tall.len())?)?;
+    pub(crate) fn draw_change(&mut self, decoder: &Decoder, rng: &mut impl Rng) -> Option<Change> {
+        let tall = decoder.tall_buffers();
+        let mut id = *tall.get(random_below(rng, tall.len())?)?;
         while rng.random_bool(DEEPER) {
-            decoder.neighbours(id, &mut self.near);
-            self.near.retain(|&other| decoder.carries(other, id));
-            let Some(at) = below(rng, self.near.len()) else { break };
+            decoder.collect_neighbours(id, &mut self.near);
+            self.near.retain(|&other| decoder.carries_buffer(other, id));
+            let Some(at) = random_below(rng, self.near.len()) else { break };
             id = self.near[at];
         }
-        self.partner(decoder, id, rng).map(|other| combine(decoder, id, other, rng))
+        self.draw_partner(decoder, id, rng).map(|other| combine_pair(decoder, id, other, rng))
     }
 
-    fn partner(&mut self, decoder: &Decoder, id: u32, rng: &mut impl Rng) -> Option<u32> {
-        if decoder.position(id) < decoder.pinned() {
+    fn draw_partner(&mut self, decoder: &Decoder, id: u32, rng: &mut impl Rng) -> Option<u32> {
+        if decoder.position(id) < decoder.first_movable() {
             return None;
         }
         let last = if rng.random_bool(EARLIER) { decoder.position(id) } else { u32::MAX };
-        decoder.neighbours(id, &mut self.near);
-        self.near.retain(|&other| (decoder.pinned()..last).contains(&decoder.position(other)));
-        Some(self.near[below(rng, self.near.len())?])
+        decoder.collect_neighbours(id, &mut self.near);
+        self.near.retain(|&other| (decoder.first_movable()..last).contains(&decoder.position(other)));
+        Some(self.near[random_below(rng, self.near.len())?])
     }
 }
 
-fn combine(decoder: &Decoder, id: u32, other: u32, rng: &mut impl Rng) -> Change {
+fn combine_pair(decoder: &Decoder, id: u32, other: u32, rng: &mut impl Rng) -> Change {
     match rng.random_range(0_u8..4) {
         0 => Change::Shift(id, decoder.position(other)),
         1 => Change::Shift(other, decoder.position(id)),
@@ -63,6 +63,6 @@ fn combine(decoder: &Decoder, id: u32, other: u32, rng: &mut impl Rng) -> Change
 }
 
 /// A random number below `count`, or `None` for 0.
-pub(crate) fn below(rng: &mut impl Rng, count: usize) -> Option<usize> {
+pub(crate) fn random_below(rng: &mut impl Rng, count: usize) -> Option<usize> {
     (count > 0).then(|| rng.random_range(0..count))
 }

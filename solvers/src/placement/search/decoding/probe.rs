@@ -20,19 +20,19 @@ impl DecoderProbe {
     #[must_use]
     pub fn new(instance: &Instance) -> Option<Self> {
         let model = Model::new(instance, &mut |_| Ok(())).ok()??;
-        let order: Vec<u32> = Order::Size.of(instance).iter().map(|id| id.get()).collect();
+        let order: Vec<u32> = Order::Size.sort_buffers(instance).iter().map(|id| id.get()).collect();
         let decoder = Decoder::new(Arc::new(model), &order, &mut |_| Ok(())).ok()?;
         Some(Self { decoder, state: 1 })
     }
 
     /// Exchanges two random buffers and places again what that affects; returns the number of placements.
-    pub fn exchange(&mut self) -> u64 {
-        let before = self.decoder.placed();
-        let ids = [self.draw(), self.draw()];
-        let changed = self.decoder.change(Change::Swap(ids[0], ids[1]), &mut |_| Ok(()));
+    pub fn exchange_random(&mut self) -> u64 {
+        let before = self.decoder.placement_count();
+        let ids = [self.draw_movable(), self.draw_movable()];
+        let changed = self.decoder.make_change(Change::Swap(ids[0], ids[1]), &mut |_| Ok(()));
         debug_assert!(changed.is_ok(), "there is no limit");
-        self.decoder.keep();
-        self.decoder.placed() - before
+        self.decoder.keep_changes();
+        self.decoder.placement_count() - before
     }
 
     /// Decodes the current order from scratch; returns the height in granules.
@@ -44,10 +44,10 @@ impl DecoderProbe {
     }
 
     /// The id of a buffer that is not pinned.
-    fn draw(&mut self) -> u32 {
+    fn draw_movable(&mut self) -> u32 {
         self.state =
             self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let free = &self.decoder.order()[self.decoder.pinned() as usize..];
+        let free = &self.decoder.order()[self.decoder.first_movable() as usize..];
         let at = usize::try_from(self.state >> 33).unwrap_or(0) % free.len();
         free[at]
     }

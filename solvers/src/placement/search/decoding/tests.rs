@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use planlab_dsa::testing::{Shape, instances, oracle};
+use planlab_dsa::testing::{Shape, instances, oracle_height};
 use planlab_dsa::{Halt, Instance};
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -23,7 +23,8 @@ fn free(_: u64) -> Result<(), Halt> {
 }
 
 fn shape() -> Shape {
-    let shape = Shape::plain().with_max_buffers(24).with_max_steps(16).with_pins(true).with_apart(true);
+    let shape =
+        Shape::plain_buffers().with_max_buffers(24).with_max_steps(16).with_pins(true).with_apart(true);
     shape.with_alignment(true).with_pauses(true).with_windows(true)
 }
 
@@ -38,19 +39,19 @@ fn models(instance: &Instance) -> [Arc<Model>; 2] {
 
 /// A change chosen by two numbers.
 fn choose(decoder: &Decoder, (swap, a, b): (bool, Index, Index)) -> Option<Change> {
-    let free = decoder.order().len() - decoder.pinned() as usize;
+    let free = decoder.order().len() - decoder.first_movable() as usize;
     if free == 0 {
         return None;
     }
-    let at = |one: Index| decoder.pinned() + index(one.index(free));
+    let at = |one: Index| decoder.first_movable() + index(one.index(free));
     let id = |one: Index| decoder.order()[at(one) as usize];
     Some(if swap { Change::Swap(id(a), id(b)) } else { Change::Shift(id(a), at(b)) })
 }
 
 fn state(decoder: &Decoder) -> (Vec<u32>, Vec<u64>, u128, Vec<u32>) {
-    let mut tall = decoder.tall().to_vec();
+    let mut tall = decoder.tall_buffers().to_vec();
     tall.sort_unstable();
-    (decoder.order().to_vec(), decoder.offsets().collect(), decoder.excess(), tall)
+    (decoder.order().to_vec(), decoder.offsets().collect(), decoder.excess_over_ceiling(), tall)
 }
 
 fn from_scratch(decoder: &Decoder) -> Decoder {
@@ -75,22 +76,22 @@ proptest! {
             let mut kept = state(&decoder);
             for &(swap, a, b, what) in &changes {
                 let Some(change) = choose(&decoder, (swap, a, b)) else { break };
-                decoder.change(change, &mut free).expect("no limit");
+                decoder.make_change(change, &mut free).expect("no limit");
                 prop_assert_eq!(state(&decoder), state(&from_scratch(&decoder)));
                 match what {
                     0 => {
-                        decoder.undo();
+                        decoder.undo_changes();
                         prop_assert_eq!(state(&decoder), kept.clone());
                     }
                     1 => {
-                        decoder.keep();
+                        decoder.keep_changes();
                         kept = state(&decoder);
                     }
                     _ => {}
                 }
             }
-            let plan = model.plan(decoder.offsets());
-            prop_assert!(oracle(&instance, &plan).is_ok());
+            let plan = model.plan_of(decoder.offsets());
+            prop_assert!(oracle_height(&instance, &plan).is_ok());
         }
     }
 
@@ -101,7 +102,7 @@ proptest! {
         for model in models(&instance) {
             let decoder = Decoder::new(Arc::clone(&model), &order, &mut free).expect("no limit");
             let offsets = first_fit(&instance, decoder.order(), &mut free).expect("no limit");
-            let plan = model.plan(decoder.offsets());
+            let plan = model.plan_of(decoder.offsets());
             prop_assert_eq!(plan.offsets.iter().map(|o| o.get()).collect::<Vec<_>>(), offsets);
         }
     }
@@ -111,12 +112,12 @@ proptest! {
 fn a_swap_touches_the_neighbours_alone() {
     let start = |at: u32| 3 * (at / 2) + at % 2;
     let rows: Vec<_> = (0..1000).map(|at| (4, start(at), start(at) + 2)).collect();
-    let instance = testing::instance(&rows);
+    let instance = testing::test_instance(&rows);
     let model = Model::new(&instance, &mut free).expect("no limit").expect("no pins");
     let order: Vec<u32> = (0..1000).collect();
     let mut decoder = Decoder::new(Arc::new(model), &order, &mut free).expect("no limit");
-    let before = decoder.placed();
-    decoder.change(Change::Swap(10, 500), &mut free).expect("no limit");
-    assert!(decoder.placed() - before < 10, "{} were placed", decoder.placed() - before);
+    let before = decoder.placement_count();
+    decoder.make_change(Change::Swap(10, 500), &mut free).expect("no limit");
+    assert!(decoder.placement_count() - before < 10, "{} were placed", decoder.placement_count() - before);
     assert_eq!(state(&decoder), state(&from_scratch(&decoder)));
 }

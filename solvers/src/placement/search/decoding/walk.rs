@@ -14,16 +14,16 @@ use crate::placement::search::start::{self, Start};
 /// A search that can be resumed.
 pub(crate) trait Search {
     /// Makes one step; `false` if the search has nothing left to do.
-    fn step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt>;
+    fn make_step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt>;
 
     /// The units of work done so far.
-    fn work(&self) -> u64;
+    fn work_done(&self) -> u64;
 
     /// Lets a search do about `work` units of work; `false` if it has nothing left to do.
-    fn slice(&mut self, run: &mut Run<'_>, work: u64) -> Result<bool, Halt> {
-        let end = self.work().saturating_add(work);
-        while self.work() < end {
-            if !self.step(run)? {
+    fn run_slice(&mut self, run: &mut Run<'_>, work: u64) -> Result<bool, Halt> {
+        let end = self.work_done().saturating_add(work);
+        while self.work_done() < end {
+            if !self.make_step(run)? {
                 return Ok(false);
             }
         }
@@ -43,7 +43,7 @@ pub(crate) fn search_from<S: Search>(
     }
     let Some(walk) = start(run)? else { return Ok(()) };
     let mut search = search(walk);
-    while search.slice(run, u64::MAX)? {}
+    while search.run_slice(run, u64::MAX)? {}
     Ok(())
 }
 
@@ -69,9 +69,9 @@ impl Walk {
     /// As [`Walk::new`], with an existing model.
     pub(crate) fn with_model(run: &Run<'_>, model: &Arc<Model>, start: &Start) -> Self {
         let offsets: Vec<u64> = start.offsets.iter().map(|offset| offset / model.grain).collect();
-        let mut decoder = Decoder::decoded(Arc::clone(model), &start.order, &offsets);
+        let mut decoder = Decoder::with_offsets(Arc::clone(model), &start.order, &offsets);
         let best = decoder.height();
-        decoder.set_ceiling(model.ceiling(run, best));
+        decoder.set_ceiling(model.next_ceiling(run, best));
         Self { decoder, best, own: best, best_offsets: offsets, work: 0 }
     }
 
@@ -89,24 +89,24 @@ impl Walk {
 
     /// Begins at the best of the greedy orders.
     pub(crate) fn from_best(run: &mut Run<'_>) -> Result<Option<Self>, Halt> {
-        match start::best(run)? {
+        match start::best_start(run)? {
             Some(start) => Self::new(run, &start),
             None => Ok(None),
         }
     }
 
     /// The units of work done so far.
-    pub(crate) const fn work(&self) -> u64 {
+    pub(crate) const fn work_done(&self) -> u64 {
         self.work
     }
 
     /// The height of the lowest plan that any search has found, in granules.
-    pub(crate) const fn best(&self) -> u64 {
+    pub(crate) const fn best_height(&self) -> u64 {
         self.best
     }
 
     /// The height of the lowest plan that this walk has found or begun with, in granules.
-    pub(crate) const fn own(&self) -> u64 {
+    pub(crate) const fn own_height(&self) -> u64 {
         self.own
     }
 
@@ -116,7 +116,7 @@ impl Walk {
     }
 
     /// Continues from another plan: from first fit in the order of its offsets.
-    pub(crate) fn adopt(&mut self, run: &mut Run<'_>, offsets: &[u64]) -> Result<(), Halt> {
+    pub(crate) fn adopt_offsets(&mut self, run: &mut Run<'_>, offsets: &[u64]) -> Result<(), Halt> {
         let model = Arc::clone(self.decoder.model());
         let order = by_offset(offsets);
         let ceiling = self.decoder.ceiling();
@@ -128,7 +128,7 @@ impl Walk {
         self.decoder.set_ceiling(ceiling);
         self.aim_below_incumbent(run);
         self.keep_lower();
-        self.offer(run)?;
+        self.offer_current(run)?;
         Ok(())
     }
 
@@ -142,33 +142,33 @@ impl Walk {
         }
     }
 
-    pub(crate) fn change(&mut self, run: &mut Run<'_>, change: Change) -> Result<(), Halt> {
+    pub(crate) fn make_change(&mut self, run: &mut Run<'_>, change: Change) -> Result<(), Halt> {
         let work = &mut self.work;
-        self.decoder.change(change, &mut |units| {
+        self.decoder.make_change(change, &mut |units| {
             *work += units;
             run.tick(units)
         })
     }
 
     /// Keeps the last change and offers the resulting plan, or undoes the change.
-    pub(crate) fn settle(&mut self, run: &mut Run<'_>, stays: bool) -> Result<(), Halt> {
+    pub(crate) fn settle_change(&mut self, run: &mut Run<'_>, stays: bool) -> Result<(), Halt> {
         if !stays {
-            self.decoder.undo();
+            self.decoder.undo_changes();
             return Ok(());
         }
-        self.decoder.keep();
-        self.offer(run)?;
+        self.decoder.keep_changes();
+        self.offer_current(run)?;
         Ok(())
     }
 
     /// Counts work done outside the decoder.
-    pub(crate) fn tick(&mut self, run: &mut Run<'_>, units: u64) -> Result<(), Halt> {
+    pub(crate) fn count_work(&mut self, run: &mut Run<'_>, units: u64) -> Result<(), Halt> {
         self.work += units;
         run.tick(units)
     }
 
     /// Offers the current plan if it is lower than all known ones, and lowers the ceiling.
-    pub(crate) fn offer(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
+    pub(crate) fn offer_current(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
         let height = self.decoder.height();
         if height >= self.best {
             return Ok(false);
@@ -176,22 +176,22 @@ impl Walk {
         self.best = height;
         self.keep_lower();
         let model = Arc::clone(self.decoder.model());
-        if run.improves(Bytes::new(height * model.grain)) {
-            run.offer(model.plan(self.decoder.offsets()))?;
+        if run.improves_incumbent(Bytes::new(height * model.grain)) {
+            run.offer(model.plan_of(self.decoder.offsets()))?;
         }
-        self.decoder.set_ceiling(model.ceiling(run, height));
+        self.decoder.set_ceiling(model.next_ceiling(run, height));
         Ok(true)
     }
 
     /// Lowers the ceiling if another search has found a lower plan. Returns whether it did.
     pub(crate) fn aim_below_incumbent(&mut self, run: &Run<'_>) -> bool {
         let model = Arc::clone(self.decoder.model());
-        let known = model.incumbent(run, self.best);
+        let known = model.incumbent_height(run, self.best);
         if known >= self.best {
             return false;
         }
         self.best = known;
-        self.decoder.set_ceiling(model.ceiling(run, known));
+        self.decoder.set_ceiling(model.next_ceiling(run, known));
         true
     }
 }

@@ -24,7 +24,7 @@ impl Walls {
 
     /// Blocks the offsets `[first, over)`.
     #[inline]
-    pub(super) fn add(&mut self, first: u64, over: u64) {
+    pub(super) fn add_wall(&mut self, first: u64, over: u64) {
         if self.narrow {
             self.packed.push(first << 32 | over);
         } else {
@@ -38,13 +38,13 @@ impl Walls {
                 let first = (offset + there.low + 1).saturating_sub(here.high);
                 let over = (offset + there.high).saturating_sub(here.low);
                 if first < over {
-                    self.add(first, over);
+                    self.add_wall(first, over);
                 }
             }
         }
     }
 
-    pub(super) fn lowest(&mut self, round_up: impl Fn(u64) -> u64) -> u64 {
+    pub(super) fn lowest_free(&mut self, round_up: impl Fn(u64) -> u64) -> u64 {
         if self.narrow {
             self.packed.sort_unstable();
             let unpacked = self.packed.iter().map(|wall| (wall >> 32, wall & u64::from(u32::MAX)));

@@ -26,7 +26,7 @@
 use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
 use rand::RngExt;
 
-use crate::placement::search::decoding::{Change, Decoder, Search, Walk, below, search_from};
+use crate::placement::search::decoding::{Change, Decoder, Search, Walk, random_below, search_from};
 use crate::placement::search::{HONOURS, start};
 
 const TRIES: u32 = 500;
@@ -83,12 +83,12 @@ impl Climb {
         Self { walk, tries: 0, height, near: Vec::new(), second: Vec::new() }
     }
 
-    fn draw(&mut self, run: &mut Run<'_>) -> Result<Option<Change>, Halt> {
+    fn draw_change(&mut self, run: &mut Run<'_>) -> Result<Option<Change>, Halt> {
         let mut tops: Vec<u32> = top(&self.walk.decoder, self.height);
         tops.sort_unstable_by_key(|&id| self.walk.decoder.position(id));
-        let Some(at) = below(run.rng(), tops.len()) else { return Ok(None) };
-        self.collect(run, tops[at])?;
-        let Some(at) = below(run.rng(), self.near.len()) else { return Ok(None) };
+        let Some(at) = random_below(run.rng(), tops.len()) else { return Ok(None) };
+        self.collect_candidates(run, tops[at])?;
+        let Some(at) = random_below(run.rng(), self.near.len()) else { return Ok(None) };
         let first = self.near[at];
         if self.second.len() < 2 && self.near.len() < 2 {
             return Ok(None);
@@ -96,11 +96,11 @@ impl Climb {
         loop {
             let is_far = !self.second.is_empty() && run.rng().random_range(0..100) > 25;
             let from = if is_far { &self.second } else { &self.near };
-            let Some(at) = below(run.rng(), from.len()) else { return Ok(None) };
+            let Some(at) = random_below(run.rng(), from.len()) else { return Ok(None) };
             if from[at] != first {
                 return Ok(Some(Change::Swap(first, from[at])));
             }
-            self.walk.tick(run, 1)?;
+            self.walk.count_work(run, 1)?;
             if self.near.iter().chain(&self.second).all(|&id| id == first) {
                 return Ok(None);
             }
@@ -108,18 +108,18 @@ impl Climb {
     }
 
     /// Collects the earlier neighbours of a buffer and of all its neighbours, with repetitions.
-    fn collect(&mut self, run: &mut Run<'_>, id: u32) -> Result<(), Halt> {
+    fn collect_candidates(&mut self, run: &mut Run<'_>, id: u32) -> Result<(), Halt> {
         let Self { walk, near, second, .. } = self;
-        let free = walk.decoder.pinned();
+        let free = walk.decoder.first_movable();
         let (mut all, mut theirs) = (Vec::new(), Vec::new());
-        walk.decoder.neighbours(id, &mut all);
+        walk.decoder.collect_neighbours(id, &mut all);
         second.clear();
         for &neighbour in &all {
             let decoder = &walk.decoder;
-            decoder.neighbours(neighbour, &mut theirs);
+            decoder.collect_neighbours(neighbour, &mut theirs);
             let before = decoder.position(neighbour);
             second.extend(theirs.iter().filter(|&&id| (free..before).contains(&decoder.position(id))));
-            walk.tick(run, 1 + theirs.len() as u64 / 4)?;
+            walk.count_work(run, 1 + theirs.len() as u64 / 4)?;
         }
         let decoder = &walk.decoder;
         let before = decoder.position(id);
@@ -140,26 +140,26 @@ fn chance(new: u64, old: u64, tries: u32) -> u128 {
 }
 
 impl Search for Climb {
-    fn step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
+    fn make_step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
         self.tries += 1;
         if self.tries >= TRIES {
             return Ok(false);
         }
-        self.walk.tick(run, 1)?;
-        let Some(change) = self.draw(run)? else { return Ok(true) };
-        self.walk.change(run, change)?;
+        self.walk.count_work(run, 1)?;
+        let Some(change) = self.draw_change(run)? else { return Ok(true) };
+        self.walk.make_change(run, change)?;
         let height = self.walk.decoder.height();
         let stays = height < self.height
             || u128::from(run.rng().random_range(0_u32..100)) < chance(height, self.height, self.tries);
         if stays {
             self.height = height;
         }
-        self.walk.settle(run, stays)?;
+        self.walk.settle_change(run, stays)?;
         Ok(true)
     }
 
-    fn work(&self) -> u64 {
-        self.walk.work()
+    fn work_done(&self) -> u64 {
+        self.walk.work_done()
     }
 }
 

@@ -35,7 +35,7 @@
 use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
 use rand::RngExt;
 
-use crate::placement::search::decoding::{Change, Decoder, Search, Walk, below, search_from};
+use crate::placement::search::decoding::{Change, Decoder, Search, Walk, random_below, search_from};
 use crate::placement::search::{HONOURS, start};
 
 /// Swaps two of the buffers that hold up the highest one; key `hill-climb/vela`.
@@ -91,21 +91,21 @@ impl Climb {
         Self { walk, height, deciding: Vec::new(), is_deciding, near: Vec::new() }
     }
 
-    fn draw(&mut self, run: &mut Run<'_>) -> Result<Option<Change>, Halt> {
+    fn draw_change(&mut self, run: &mut Run<'_>) -> Result<Option<Change>, Halt> {
         let decoder = &self.walk.decoder;
         let Some(bottleneck) = decoder.ids().find(|&id| decoder.end(id) == self.height) else {
             return Ok(None);
         };
-        self.collect(run, bottleneck)?;
+        self.collect_candidates(run, bottleneck)?;
         let decoder = &self.walk.decoder;
-        self.deciding.retain(|&id| decoder.position(id) >= decoder.pinned());
+        self.deciding.retain(|&id| decoder.position(id) >= decoder.first_movable());
         let neighbours = &decoder.model().neighbours;
         let is_far = |id: &&u32| **id != bottleneck && !neighbours.overlap(bottleneck, **id);
         let far: Vec<u32> = self.deciding.iter().filter(is_far).copied().collect();
         let from = if run.rng().random_range(0..101) < 30 && !far.is_empty() { &far } else { &self.deciding };
         let count = self.deciding.len();
         let (Some(one), Some(other)) =
-            (below(run.rng(), from.len()), below(run.rng(), count.saturating_sub(1)))
+            (random_below(run.rng(), from.len()), random_below(run.rng(), count.saturating_sub(1)))
         else {
             return Ok(None);
         };
@@ -113,12 +113,12 @@ impl Climb {
         Ok(Some(Change::Swap(one, if one == other { self.deciding[count - 1] } else { other })))
     }
 
-    fn collect(&mut self, run: &mut Run<'_>, bottleneck: u32) -> Result<(), Halt> {
+    fn collect_candidates(&mut self, run: &mut Run<'_>, bottleneck: u32) -> Result<(), Halt> {
         for id in self.deciding.drain(..) {
             self.is_deciding[id as usize] = false;
         }
         let mut neighbours = Vec::new();
-        self.walk.decoder.neighbours(bottleneck, &mut neighbours);
+        self.walk.decoder.collect_neighbours(bottleneck, &mut neighbours);
         for id in std::iter::once(bottleneck).chain(neighbours) {
             self.collect_chain(run, id)?;
         }
@@ -137,8 +137,8 @@ impl Climb {
                 break;
             }
             self.deciding.push(id);
-            self.walk.decoder.neighbours(id, &mut self.near);
-            self.walk.tick(run, 1 + self.near.len() as u64 / 4)?;
+            self.walk.decoder.collect_neighbours(id, &mut self.near);
+            self.walk.count_work(run, 1 + self.near.len() as u64 / 4)?;
             next = predecessor(&self.walk.decoder, id, &self.near);
         }
         Ok(())
@@ -146,22 +146,22 @@ impl Climb {
 }
 
 fn predecessor(decoder: &Decoder, id: u32, near: &[u32]) -> Option<u32> {
-    near.iter().copied().filter(|&other| decoder.carries(other, id)).min()
+    near.iter().copied().filter(|&other| decoder.carries_buffer(other, id)).min()
 }
 
 impl Search for Climb {
-    fn step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
-        self.walk.tick(run, 1)?;
-        let Some(change) = self.draw(run)? else { return Ok(false) };
-        self.walk.change(run, change)?;
+    fn make_step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
+        self.walk.count_work(run, 1)?;
+        let Some(change) = self.draw_change(run)? else { return Ok(false) };
+        self.walk.make_change(run, change)?;
         let height = self.walk.decoder.height();
         let stays = height <= self.height;
         self.height = self.height.min(height);
-        self.walk.settle(run, stays)?;
+        self.walk.settle_change(run, stays)?;
         Ok(true)
     }
 
-    fn work(&self) -> u64 {
-        self.walk.work()
+    fn work_done(&self) -> u64 {
+        self.walk.work_done()
     }
 }

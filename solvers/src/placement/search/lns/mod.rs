@@ -84,9 +84,9 @@ impl Planner for Lns {
             return plan_each_arena(self, run);
         }
         offer_hints(run)?;
-        let Some(start) = start::best(run)? else { return Ok(()) };
+        let Some(start) = start::best_start(run)? else { return Ok(()) };
         let Some(mut turns) = LnsTurns::new(run, &start)? else { return Ok(()) };
-        while turns.turn(run, TURN)? {}
+        while turns.run_turn(run, TURN)? {}
         Ok(())
     }
 }

@@ -9,9 +9,9 @@ use crate::demands::is_kept_apart;
 use crate::placement::greedy::first_fit;
 use crate::placement::order::by_offset;
 use crate::placement::search::IDLE;
-use crate::placement::search::decoding::{Model, Part, Search, below};
+use crate::placement::search::decoding::{Model, Part, Search, random_below};
 use crate::placement::search::start::Start;
-use crate::placement::search::window::{self, Answer, Piece};
+use crate::placement::search::window::{self, Piece, WindowAnswer};
 
 /// Nodes of one search for each freed buffer: this, doubled at random fewer than `DOUBLINGS` times.
 const NODES_PER_BUFFER: u64 = 5;
@@ -95,41 +95,41 @@ impl LnsSearch {
     }
 
     fn set_ceiling(&mut self, run: &Run<'_>) {
-        let lowest = self.model.bound(run);
+        let lowest = self.model.known_bound(run);
         let target = run.target().map_or(u64::MAX, |target| target.get() / self.model.grain);
         let wanted = self.best.saturating_sub(self.ambition).max(lowest);
         self.ceiling = wanted.min(target.max(lowest));
         self.failures = 0;
         self.find_tall();
-        self.least_excess = self.excess();
+        self.least_excess = self.excess_over_ceiling();
     }
 
-    fn end(&self, id: u32) -> u64 {
+    fn end_of(&self, id: u32) -> u64 {
         self.offsets[id as usize] + self.model.sizes[id as usize]
     }
 
     fn find_tall(&mut self) {
         let count = u32::try_from(self.offsets.len()).expect("fewer than 2^32 buffers");
-        self.tall = (0..count).filter(|&id| self.end(id) > self.ceiling).collect();
+        self.tall = (0..count).filter(|&id| self.end_of(id) > self.ceiling).collect();
     }
 
-    fn excess(&self) -> u128 {
-        self.tall.iter().map(|&id| u128::from(self.end(id) - self.ceiling)).sum()
+    fn excess_over_ceiling(&self) -> u128 {
+        self.tall.iter().map(|&id| u128::from(self.end_of(id) - self.ceiling)).sum()
     }
 
     /// A buffer that sticks out (now and then a random one), and the buffers to free with it.
-    fn choose(&mut self, run: &mut Run<'_>) -> Option<Vec<u32>> {
+    fn choose_neighbourhood(&mut self, run: &mut Run<'_>) -> Option<Vec<u32>> {
         let is_any = run.rng().random_range(0_u8..5) == 0;
         let seed = if is_any {
-            u32::try_from(below(run.rng(), self.offsets.len())?).ok()?
+            u32::try_from(random_below(run.rng(), self.offsets.len())?).ok()?
         } else {
-            self.tall[below(run.rng(), self.tall.len())?]
+            self.tall[random_below(run.rng(), self.tall.len())?]
         };
         if !self.is_free[seed as usize] {
             return None;
         }
         let mut scratch = Vec::new();
-        let near = self.model.neighbours.of(seed, &mut scratch);
+        let near = self.model.neighbours.neighbours_of(seed, &mut scratch);
         self.work += 1 + near.len() as u64;
         let (start, end) = self.lives[seed as usize];
         let step = run.rng().random_range(start..end);
@@ -137,27 +137,27 @@ impl LnsSearch {
         let mut keyed: Vec<(u64, u32, u32)> = near
             .iter()
             .filter(|&&id| self.is_free[id as usize])
-            .map(|&id| (self.distance(kind, id, seed, step), run.rng().random(), id))
+            .map(|&id| (self.distance_to_seed(kind, id, seed, step), run.rng().random(), id))
             .collect();
         keyed.sort_unstable();
         keyed.truncate(self.size - 1);
         Some(std::iter::once(seed).chain(keyed.into_iter().map(|(_, _, id)| id)).collect())
     }
 
-    fn distance(&self, kind: u8, id: u32, seed: u32, step: u32) -> u64 {
+    fn distance_to_seed(&self, kind: u8, id: u32, seed: u32, step: u32) -> u64 {
         let (start, end) = self.lives[id as usize];
         match kind {
             0 => u64::from(start.saturating_sub(step).max((step + 1).saturating_sub(end))),
             1 => 0,
             _ => {
-                let (low, high) = (self.offsets[seed as usize], self.end(seed));
-                self.offsets[id as usize].saturating_sub(high).max(low.saturating_sub(self.end(id)))
+                let (low, high) = (self.offsets[seed as usize], self.end_of(seed));
+                self.offsets[id as usize].saturating_sub(high).max(low.saturating_sub(self.end_of(id)))
             }
         }
     }
 
     /// The room below the ceiling that the buffers that stay take from the freed ones.
-    fn blocks(&mut self, freed: &[u32], pieces: &[Piece]) -> Vec<Part> {
+    fn free_blocks(&mut self, freed: &[u32], pieces: &[Piece]) -> Vec<Part> {
         self.generation += 1;
         for &id in freed {
             self.seen[id as usize] = self.generation;
@@ -165,13 +165,13 @@ impl LnsSearch {
         let mut stays: Vec<Part> = Vec::new();
         let mut scratch = Vec::new();
         for &id in freed {
-            for &other in self.model.neighbours.of(id, &mut scratch) {
+            for &other in self.model.neighbours.neighbours_of(id, &mut scratch) {
                 if std::mem::replace(&mut self.seen[other as usize], self.generation) != self.generation {
                     self.push_blocks(other, &mut stays);
                 }
             }
         }
-        window::merge(&stays, pieces, self.ceiling)
+        window::merge_blocks(&stays, pieces, self.ceiling)
     }
 
     /// What a buffer takes.
@@ -182,7 +182,7 @@ impl LnsSearch {
         blocks.extend(parts.iter().map(|p| Part { low: offset + p.low, high: offset + p.high, ..*p }));
     }
 
-    fn pieces(&self, freed: &[u32]) -> Vec<Piece> {
+    fn freed_pieces(&self, freed: &[u32]) -> Vec<Piece> {
         let piece = |&id: &u32| {
             let ((start, end), at) = (self.lives[id as usize], id as usize);
             let size = self.model.sizes[at];
@@ -191,16 +191,16 @@ impl LnsSearch {
         freed.iter().map(piece).collect()
     }
 
-    fn take(&mut self, run: &mut Run<'_>, freed: &[u32], places: &[u64]) -> Result<(), Halt> {
+    fn take_places(&mut self, run: &mut Run<'_>, freed: &[u32], places: &[u64]) -> Result<(), Halt> {
         for (&id, &offset) in freed.iter().zip(places) {
             self.offsets[id as usize] = offset;
         }
         self.find_tall();
         if self.tall.is_empty() {
-            return self.reach(run);
+            return self.reach_ceiling(run);
         }
-        self.compare(run)?;
-        let excess = self.excess();
+        self.compare_with_lowest(run)?;
+        let excess = self.excess_over_ceiling();
         if excess < self.least_excess {
             (self.least_excess, self.failures) = (excess, 0);
         }
@@ -208,7 +208,7 @@ impl LnsSearch {
     }
 
     /// Nothing sticks out: offers the plan and lowers the ceiling.
-    fn reach(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+    fn reach_ceiling(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         let order = by_offset(&self.offsets);
         let grain = self.model.grain;
         let work = &mut self.work;
@@ -220,14 +220,14 @@ impl LnsSearch {
         if height(&self.model, &packed) <= height(&self.model, &self.offsets) {
             self.offsets = packed;
         }
-        self.compare(run)?;
+        self.compare_with_lowest(run)?;
         self.ambition = self.ambition.saturating_mul(2);
         self.set_ceiling(run);
         Ok(())
     }
 
     /// Keeps the offsets if they are the lowest of the course, and offers them if they are the lowest of all.
-    fn compare(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+    fn compare_with_lowest(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         let height = height(&self.model, &self.offsets);
         if height < self.course_height {
             self.course_height = height;
@@ -241,15 +241,15 @@ impl LnsSearch {
             return Ok(());
         }
         self.best = height;
-        if run.improves(Bytes::new(self.best * self.model.grain)) {
-            run.offer(self.model.plan(self.offsets.iter().copied()))?;
+        if run.improves_incumbent(Bytes::new(self.best * self.model.grain)) {
+            run.offer(self.model.plan_of(self.offsets.iter().copied()))?;
         }
         Ok(())
     }
 
     /// Lowers the ceiling if another search has found a lower plan.
     fn aim_below_incumbent(&mut self, run: &Run<'_>) {
-        let known = self.model.incumbent(run, self.best);
+        let known = self.model.incumbent_height(run, self.best);
         if known < self.best {
             self.best = known;
             self.set_ceiling(run);
@@ -257,19 +257,19 @@ impl LnsSearch {
     }
 
     /// Continues from another plan, given by offsets in granules.
-    pub(crate) fn adopt(&mut self, run: &Run<'_>, offsets: &[u64]) {
+    pub(crate) fn adopt_offsets(&mut self, run: &Run<'_>, offsets: &[u64]) {
         self.offsets.clear();
         self.offsets.extend_from_slice(offsets);
         self.best_offsets.clone_from(&self.offsets);
         self.own = height(&self.model, offsets);
         self.begin_course();
-        self.best = self.model.incumbent(run, self.own);
+        self.best = self.model.incumbent_height(run, self.own);
         self.ambition = (self.best / AMBITION).max(1);
         self.set_ceiling(run);
     }
 
     /// Starts from a plan, with small neighbourhoods.
-    pub(super) fn restart(&mut self, run: &Run<'_>, offsets: Vec<u64>) {
+    pub(super) fn restart_from(&mut self, run: &Run<'_>, offsets: Vec<u64>) {
         self.offsets = offsets;
         self.begin_course();
         self.size = FIRST;
@@ -284,7 +284,7 @@ impl LnsSearch {
 
     /// After a long time without progress: raises the ceiling; if it is at its highest, lowers it again by far.
     /// Continues from the lowest plan of the course or from the current one.
-    fn relent(&mut self, run: &mut Run<'_>) {
+    fn relax_ceiling(&mut self, run: &mut Run<'_>) {
         self.ambition = if self.ambition > 1 { self.ambition / 2 } else { (self.best / AMBITION).max(1) };
         if run.rng().random() {
             self.offsets.clone_from(&self.course_offsets);
@@ -292,11 +292,13 @@ impl LnsSearch {
         self.set_ceiling(run);
     }
 
-    fn resize(&mut self, answer: &Answer) {
+    fn resize_neighbourhood(&mut self, answer: &WindowAnswer) {
         match answer {
-            Answer::Placed(_) => {}
-            Answer::Full => self.size = (self.size + self.size / 4 + 1).min(self.offsets.len().min(MOST)),
-            Answer::Unknown => self.size = (self.size - self.size / 10 - 1).max(FEWEST),
+            WindowAnswer::Placed(_) => {}
+            WindowAnswer::Full => {
+                self.size = (self.size + self.size / 4 + 1).min(self.offsets.len().min(MOST))
+            }
+            WindowAnswer::Unknown => self.size = (self.size - self.size / 10 - 1).max(FEWEST),
         }
     }
 }
@@ -306,42 +308,42 @@ fn height(model: &Model, offsets: &[u64]) -> u64 {
 }
 
 impl Search for LnsSearch {
-    fn step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
+    fn make_step(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
         self.work += 1;
         run.tick(1 + self.offsets.len() as u64 / 64)?;
         self.aim_below_incumbent(run);
         if self.tall.is_empty() {
             return Ok(false); // The ceiling is the bound.
         }
-        let Some(freed) = self.choose(run) else {
+        let Some(freed) = self.choose_neighbourhood(run) else {
             self.idle += 1;
             return Ok(self.idle < IDLE);
         };
         self.idle = 0;
-        let pieces = self.pieces(&freed);
-        let blocks = self.blocks(&freed, &pieces);
+        let pieces = self.freed_pieces(&freed);
+        let blocks = self.free_blocks(&freed, &pieces);
         let stated = (blocks.len() + freed.len()) as u64 * freed.len() as u64 / 4;
         self.work += stated;
         run.tick(stated)?;
         let nodes = (NODES_PER_BUFFER << run.rng().random_range(0..DOUBLINGS)) * freed.len() as u64;
         let seed = run.rng().random();
         let work = &mut self.work;
-        let answer = window::search((&pieces, &blocks), self.ceiling, (nodes, seed), &mut |units| {
+        let answer = window::search_window((&pieces, &blocks), self.ceiling, (nodes, seed), &mut |units| {
             *work += WORK_PER_UNIT * units;
             run.tick(WORK_PER_UNIT * units)
         })?;
-        self.resize(&answer);
+        self.resize_neighbourhood(&answer);
         self.failures += 1;
-        if let Answer::Placed(places) = &answer {
-            self.take(run, &freed, places)?;
+        if let WindowAnswer::Placed(places) = &answer {
+            self.take_places(run, &freed, places)?;
         }
         if self.failures > PATIENCE {
-            self.relent(run);
+            self.relax_ceiling(run);
         }
         Ok(true)
     }
 
-    fn work(&self) -> u64 {
+    fn work_done(&self) -> u64 {
         self.work
     }
 }
@@ -352,16 +354,16 @@ mod tests {
 
     use super::*;
     use crate::placement::search::{HONOURS, start};
-    use crate::placement::testing::{descriptor, instance, scripted};
+    use crate::placement::testing::{scripted, test_descriptor, test_instance};
 
     #[test]
     fn a_course_keeps_the_start_that_it_was_given() {
         // A load of 4 and an optimum of 5, so that no proof ends the run.
         let rows = [(2, 0, 3), (1, 2, 6), (1, 3, 6), (1, 7, 8), (2, 4, 7), (2, 6, 8), (1, 2, 4), (2, 0, 2)];
-        let instance = instance(&rows);
+        let instance = test_instance(&rows);
         // Starts from buffers on top of each other, though it knows a lower plan.
-        let from_above = scripted(descriptor("from-above", HONOURS), |run| {
-            let start = start::best(run)?.expect("a plan");
+        let from_above = scripted(test_descriptor("from-above", HONOURS), |run| {
+            let start = start::best_start(run)?.expect("a plan");
             let model = Model::new(run.instance(), &mut |_| Ok(()))?.expect("no hand-overs");
             let mut top = 0;
             let next = |size: &u64| {
@@ -371,9 +373,9 @@ mod tests {
             let above: Vec<u64> = model.sizes.iter().map(next).collect();
             let mut search = LnsSearch::new(run, Arc::new(model), &start);
             let lowest = search.best_offsets.clone();
-            search.restart(run, above.clone());
+            search.restart_from(run, above.clone());
             for _ in 0..16 {
-                search.relent(run);
+                search.relax_ceiling(run);
             }
             assert_eq!(search.offsets, above);
             assert_eq!((search.own, &search.best_offsets), (height(&search.model, &lowest), &lowest));

@@ -6,7 +6,7 @@ use planlab_dsa::{Bytes, Halt, Run};
 use rand::RngExt;
 
 use super::search::LnsSearch;
-use crate::feasibility::luby;
+use crate::feasibility::luby_number;
 use crate::placement::search::annealing::AnnealingSearch;
 use crate::placement::search::decoding::{Search, Walk};
 use crate::placement::search::start::Start;
@@ -36,70 +36,70 @@ impl LnsTurns {
     }
 
     /// The number of this course, from 1 on.
-    pub(crate) const fn course(&self) -> u64 {
+    pub(crate) const fn course_number(&self) -> u64 {
         self.course
     }
 
     /// The height of the lowest plan of both.
-    pub(crate) fn height(&mut self) -> Bytes {
-        Bytes::new(self.own() * self.lns.model.grain)
+    pub(crate) fn lowest_height(&mut self) -> Bytes {
+        Bytes::new(self.lowest_granules() * self.lns.model.grain)
     }
 
     /// The same, in granules.
-    fn own(&mut self) -> u64 {
-        self.annealing.walk().own().min(self.lns.own)
+    fn lowest_granules(&mut self) -> u64 {
+        self.annealing.walk().own_height().min(self.lns.own)
     }
 
-    fn work(&self) -> u64 {
-        self.lns.work() + self.annealing.work()
+    fn work_done(&self) -> u64 {
+        self.lns.work_done() + self.annealing.work_done()
     }
 
     /// One turn of each search, with the given units of work; false if one of them has nothing left to do.
-    pub(crate) fn turn(&mut self, run: &mut Run<'_>, work: u64) -> Result<bool, Halt> {
-        let lowest = self.own();
-        if !self.annealing.slice(run, work)? {
+    pub(crate) fn run_turn(&mut self, run: &mut Run<'_>, work: u64) -> Result<bool, Halt> {
+        let lowest = self.lowest_granules();
+        if !self.annealing.run_slice(run, work)? {
             return Ok(false);
         }
-        if self.annealing.walk().own() < self.lns.own {
-            self.lns.adopt(run, self.annealing.walk().best_offsets());
+        if self.annealing.walk().own_height() < self.lns.own {
+            self.lns.adopt_offsets(run, self.annealing.walk().best_offsets());
         }
         let height = self.lns.own;
-        let goes_on = self.lns.slice(run, work)?;
+        let goes_on = self.lns.run_slice(run, work)?;
         if self.lns.own < height {
-            self.annealing.walk().adopt(run, &self.lns.best_offsets)?;
+            self.annealing.walk().adopt_offsets(run, &self.lns.best_offsets)?;
         }
-        if self.own() < lowest {
-            self.end = self.work() + COURSE * luby(self.course);
-        } else if self.work() >= self.end {
-            self.restart(run)?;
+        if self.lowest_granules() < lowest {
+            self.end = self.work_done() + COURSE * luby_number(self.course);
+        } else if self.work_done() >= self.end {
+            self.begin_next_course(run)?;
         }
         Ok(goes_on)
     }
 
     /// Begins the next course: every other one from the lowest plan, the others from that with its order disturbed.
-    fn restart(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
+    fn begin_next_course(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         self.course += 1;
-        self.end = self.work() + COURSE * luby(self.course);
-        self.annealing.restart();
+        self.end = self.work_done() + COURSE * luby_number(self.course);
+        self.annealing.restart_round();
         let mut order = self.lns.best_offsets.clone();
         if !self.course.is_multiple_of(2) {
             let most = self.lns.own >> run.rng().random_range(0..DISTURBANCES);
             order.iter_mut().for_each(|offset| *offset += run.rng().random_range(0..=most));
         }
-        self.annealing.walk().adopt(run, &order)?;
+        self.annealing.walk().adopt_offsets(run, &order)?;
         let offsets = self.annealing.walk().decoder.offsets().collect();
-        self.lns.restart(run, offsets);
+        self.lns.restart_from(run, offsets);
         Ok(())
     }
 
     /// Continues from a plan found elsewhere, if that is lower.
-    pub(crate) fn adopt(&mut self, run: &mut Run<'_>, start: &Start) -> Result<(), Halt> {
+    pub(crate) fn adopt_start(&mut self, run: &mut Run<'_>, start: &Start) -> Result<(), Halt> {
         let grain = self.lns.model.grain;
-        if start.height.div_ceil(grain) < self.own() {
+        if start.height.div_ceil(grain) < self.lowest_granules() {
             let offsets: Vec<u64> = start.offsets.iter().map(|offset| offset / grain).collect();
-            self.lns.adopt(run, &offsets);
-            self.annealing.walk().adopt(run, &offsets)?;
-            self.end = self.work() + COURSE * luby(self.course);
+            self.lns.adopt_offsets(run, &offsets);
+            self.annealing.walk().adopt_offsets(run, &offsets)?;
+            self.end = self.work_done() + COURSE * luby_number(self.course);
         }
         Ok(())
     }

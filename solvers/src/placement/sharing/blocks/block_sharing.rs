@@ -29,7 +29,7 @@
 
 use planlab_dsa::Bytes;
 
-use super::colours::colours;
+use super::colours::node_colours;
 use super::free_lists::Blocks;
 use super::graph::{Node, SharingGraph};
 
@@ -77,7 +77,7 @@ pub struct SharedBlocks {
 impl SharedBlocks {
     /// The sum of all blocks, in bytes.
     #[must_use]
-    pub fn total(&self) -> Bytes {
+    pub fn total_bytes(&self) -> Bytes {
         Bytes::new(self.blocks.iter().map(|block| block.get()).sum())
     }
 }
@@ -136,9 +136,9 @@ impl BlockSharing {
     ) -> Result<SharedBlocks, E> {
         let count = self.colours_of(graph);
         let mut planning = Planning::new(self, graph, count);
-        for (node, &colour) in graph.nodes().iter().zip(&colours(graph, count)) {
+        for (node, &colour) in graph.nodes().iter().zip(&node_colours(graph, count)) {
             tick(1 + (node.reads.len() + node.writes.len()) as u64)?;
-            planning.run(node, colour);
+            planning.run_node(node, colour);
         }
         let Planning { block_of, blocks, in_place, .. } = planning;
         Ok(SharedBlocks { block_of, blocks: blocks.sizes.into_iter().map(Bytes::new).collect(), in_place })
@@ -151,7 +151,7 @@ impl BlockSharing {
     }
 
     /// The sizes of free blocks that an entry may take.
-    const fn window(&self, bytes: u64) -> (u64, u64) {
+    const fn size_window(&self, bytes: u64) -> (u64, u64) {
         let range = self.match_range;
         let least = if self.exact_range { bytes.div_ceil(range) } else { bytes / range };
         (least, bytes.saturating_mul(range))
@@ -175,7 +175,7 @@ impl<'g> Planning<'g> {
         Self {
             rules,
             graph,
-            references: graph.references(),
+            references: graph.reference_counts(),
             readers: Vec::new(),
             block_of: vec![None; graph.entries().len()],
             blocks: Blocks::new(colours as usize),
@@ -183,12 +183,12 @@ impl<'g> Planning<'g> {
         }
     }
 
-    fn run(&mut self, node: &Node, colour: u32) {
+    fn run_node(&mut self, node: &Node, colour: u32) {
         if self.rules.in_place {
             self.hand_over(node);
         }
-        for entry in self.unplaced(node) {
-            self.place(entry, colour);
+        for entry in self.unplaced_entries(node) {
+            self.place_entry(entry, colour);
         }
         for &entry in &node.reads {
             if let Some(block) = self.block_of[entry as usize] {
@@ -226,7 +226,7 @@ impl<'g> Planning<'g> {
     }
 
     /// The entries of a node that have no block yet, in the order in which they take one.
-    fn unplaced(&self, node: &Node) -> Vec<u32> {
+    fn unplaced_entries(&self, node: &Node) -> Vec<u32> {
         let needs_block = |entry: &u32| {
             !self.graph.entries()[*entry as usize].external && self.block_of[*entry as usize].is_none()
         };
@@ -238,12 +238,12 @@ impl<'g> Planning<'g> {
         entries
     }
 
-    fn place(&mut self, entry: u32, colour: u32) {
+    fn place_entry(&mut self, entry: u32, colour: u32) {
         let bytes = self.graph.entries()[entry as usize].bytes.get();
         let block = if self.rules.match_range == 0 {
-            self.blocks.open(bytes)
+            self.blocks.open_block(bytes)
         } else {
-            self.blocks.request(colour, bytes, self.rules.window(bytes))
+            self.blocks.request_block(colour, bytes, self.rules.size_window(bytes))
         };
         self.readers.resize(self.blocks.sizes.len(), 0);
         self.readers[block as usize] = self.references[entry as usize];
@@ -252,7 +252,7 @@ impl<'g> Planning<'g> {
 
     fn release_unread(&mut self, block: u32, colour: u32) {
         if self.readers[block as usize] == 0 {
-            self.blocks.release(colour, block);
+            self.blocks.release_block(colour, block);
         }
     }
 }
@@ -351,7 +351,7 @@ mod tests {
         assert_eq!(plan(u32::MAX), plan(6));
         assert_eq!(plan(0), plan(1));
         let none = SharingGraph::new(Vec::new(), Vec::new()).expect("valid");
-        assert_eq!(BlockSharing::default().with_colours(u32::MAX).plan(&none).total(), Bytes::ZERO);
+        assert_eq!(BlockSharing::default().with_colours(u32::MAX).plan(&none).total_bytes(), Bytes::ZERO);
     }
 
     #[test]
@@ -361,7 +361,7 @@ mod tests {
         let nodes = vec![node(&[], &[0], &[]), node(&[0], &[1], &[]), node(&[1], &[2], &[])];
         let graph = SharingGraph::new(entries, nodes).expect("valid");
         let rules = BlockSharing::default().with_match_range(2);
-        assert_eq!(rules.plan(&graph).total(), Bytes::new(5 + 1));
-        assert_eq!(rules.with_exact_range(true).plan(&graph).total(), Bytes::new(2 + 1 + 5));
+        assert_eq!(rules.plan(&graph).total_bytes(), Bytes::new(5 + 1));
+        assert_eq!(rules.with_exact_range(true).plan(&graph).total_bytes(), Bytes::new(2 + 1 + 5));
     }
 }

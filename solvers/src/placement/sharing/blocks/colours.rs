@@ -11,9 +11,9 @@
 use super::graph::{Node, SharingGraph};
 
 /// The colour of each node, less than `count`.
-pub(super) fn colours(graph: &SharingGraph, count: u32) -> Vec<u32> {
+pub(super) fn node_colours(graph: &SharingGraph, count: u32) -> Vec<u32> {
     let nodes = graph.nodes();
-    let maker = makers(graph);
+    let maker = entry_makers(graph);
     let last = count.saturating_sub(1);
     let mut colours = vec![last; nodes.len()];
     let mut uncoloured = vec![true; nodes.len()];
@@ -32,7 +32,7 @@ pub(super) fn colours(graph: &SharingGraph, count: u32) -> Vec<u32> {
 }
 
 /// The node that makes each entry.
-pub(super) fn makers(graph: &SharingGraph) -> Vec<Option<usize>> {
+pub(super) fn entry_makers(graph: &SharingGraph) -> Vec<Option<usize>> {
     let mut makers = vec![None; graph.entries().len()];
     for (number, node) in graph.nodes().iter().enumerate() {
         for &entry in &node.writes {
@@ -81,9 +81,9 @@ mod tests {
         };
         let entry = Entry { bytes: Bytes::new(1), external: false, held: 0 };
         let graph = SharingGraph::new(vec![entry; 6], (0..).zip(reads).map(node).collect()).expect("valid");
-        assert_eq!(colours(&graph, 1), [0; 6]);
-        assert_eq!(colours(&graph, 2), [0, 0, 0, 1, 1, 0]);
-        assert_eq!(colours(&graph, 3), [0, 0, 0, 2, 1, 0]);
-        assert_eq!(colours(&graph, 9), [0, 0, 0, 2, 1, 0]);
+        assert_eq!(node_colours(&graph, 1), [0; 6]);
+        assert_eq!(node_colours(&graph, 2), [0, 0, 0, 1, 1, 0]);
+        assert_eq!(node_colours(&graph, 3), [0, 0, 0, 2, 1, 0]);
+        assert_eq!(node_colours(&graph, 9), [0, 0, 0, 2, 1, 0]);
     }
 }

@@ -121,7 +121,7 @@ impl SharingGraph {
         }
         let mut made = vec![false; entries.len()];
         for (node, parts) in nodes.iter().enumerate() {
-            check(node, parts, &entries, &mut made)?;
+            check_node(node, parts, &entries, &mut made)?;
         }
         Ok(Self { entries, nodes })
     }
@@ -139,7 +139,7 @@ impl SharingGraph {
     }
 
     /// The number of reads and holds of each entry.
-    pub(super) fn references(&self) -> Vec<u64> {
+    pub(super) fn reference_counts(&self) -> Vec<u64> {
         let mut references: Vec<u64> = self.entries.iter().map(|entry| u64::from(entry.held)).collect();
         for &read in self.nodes.iter().flat_map(|node| &node.reads) {
             references[read as usize] += 1;
@@ -162,9 +162,9 @@ impl SharingGraph {
         let mut places = vec![(usize::MAX, usize::MAX); instance.len()];
         for (buffer, id) in instance.buffers().iter().zip(0_u32..) {
             let place = &mut places[id as usize];
-            place.1 = push(&mut nodes[node_at(first(buffer))].writes, id);
+            place.1 = push_entry(&mut nodes[node_at(first(buffer))].writes, id);
             if first(buffer) < last(buffer) {
-                place.0 = push(&mut nodes[node_at(last(buffer))].reads, id);
+                place.0 = push_entry(&mut nodes[node_at(last(buffer))].reads, id);
             }
         }
         let align = |id: BufferId| instance.buffer(id).align;
@@ -181,12 +181,17 @@ impl SharingGraph {
 }
 
 /// Appends an entry; returns its position.
-fn push(list: &mut Vec<u32>, entry: u32) -> usize {
+fn push_entry(list: &mut Vec<u32>, entry: u32) -> usize {
     list.push(entry);
     list.len() - 1
 }
 
-fn check(node: usize, parts: &Node, entries: &[Entry], made: &mut [bool]) -> Result<(), SharingGraphError> {
+fn check_node(
+    node: usize,
+    parts: &Node,
+    entries: &[Entry],
+    made: &mut [bool],
+) -> Result<(), SharingGraphError> {
     let count = entries.len();
     if let Some(&entry) = parts.reads.iter().chain(&parts.writes).find(|&&entry| entry as usize >= count) {
         return Err(SharingGraphError::UnknownEntry { node, entry, count });
@@ -212,7 +217,7 @@ fn check(node: usize, parts: &Node, entries: &[Entry], made: &mut [bool]) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::placement::testing::{buffer, in_place};
+    use crate::placement::testing::{in_place, test_buffer};
 
     fn entries(count: usize) -> Vec<Entry> {
         vec![Entry { bytes: Bytes::new(4), external: false, held: 0 }; count]
@@ -244,7 +249,7 @@ mod tests {
     #[test]
     fn a_buffer_is_made_at_its_first_step_and_read_at_its_last() {
         let instance = Instance::builder()
-            .buffers([(5, 9), (8, 12), (8, 9), (8, 10)].map(|(start, end)| buffer(4, start, end)))
+            .buffers([(5, 9), (8, 12), (8, 9), (8, 10)].map(|(start, end)| test_buffer(4, start, end)))
             .in_place([in_place(0, 1), in_place(2, 3), in_place(0, 3)])
             .build()
             .expect("valid");

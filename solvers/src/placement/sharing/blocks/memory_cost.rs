@@ -45,7 +45,7 @@ impl Strategy {
         matches!(self, Self::InPlace | Self::Both | Self::ForwardOnly)
     }
 
-    fn rules(self) -> BlockSharing {
+    fn sharing_rules(self) -> BlockSharing {
         let range = if matches!(self, Self::NoOptimisation | Self::InPlace) { 0 } else { 16 };
         BlockSharing::default().with_in_place(self.is_in_place()).with_match_range(range)
     }
@@ -83,7 +83,7 @@ pub struct MemoryCost {
 ///
 /// # Errors
 ///
-/// As [`lifetimes`].
+/// As [`entry_lifetimes`].
 pub fn memory_cost(
     train: &SharingGraph,
     forward: Option<&SharingGraph>,
@@ -92,10 +92,10 @@ pub fn memory_cost(
     let graph_of = |strategy| if strategy == Strategy::ForwardOnly { forward } else { Some(train) };
     let graphs = Strategy::ALL.into_iter().filter_map(|strategy| Some((strategy, graph_of(strategy)?)));
     let row = |(strategy, graph): (Strategy, &SharingGraph)| {
-        let shared = strategy.rules().plan(graph);
-        let instance = lifetimes(graph, strategy.is_in_place())?;
+        let shared = strategy.sharing_rules().plan(graph);
+        let instance = entry_lifetimes(graph, strategy.is_in_place())?;
         let height = execute(planner, &instance, Budget::default(), 0).height();
-        let (bytes, blocks) = (shared.total(), shared.blocks.len());
+        let (bytes, blocks) = (shared.total_bytes(), shared.blocks.len());
         Ok(MemoryCost { strategy, bytes, blocks, load: instance.load().bytes, height })
     };
     graphs.map(row).collect()
@@ -107,7 +107,7 @@ pub fn memory_cost(
 /// # Errors
 ///
 /// [`InstanceError`] if there are more than 2^32 - 1 buffers.
-pub fn lifetimes(graph: &SharingGraph, in_place: bool) -> Result<Instance, InstanceError> {
+pub fn entry_lifetimes(graph: &SharingGraph, in_place: bool) -> Result<Instance, InstanceError> {
     // Without a match range, a block holds only what is made in one place.
     let shared = BlockSharing::default().with_in_place(in_place).with_match_range(0).plan(graph);
     let horizon = u32::try_from(graph.nodes().len()).expect("a graph has fewer than 2^32 nodes");
@@ -156,7 +156,7 @@ mod tests {
         let graph = SharingGraph::new(vec![entry(8, 0), entry(8, 0), entry(4, 1), entry(6, 0)], nodes);
         let graph = graph.expect("valid");
         let lives = |in_place| -> Vec<(u32, u32)> {
-            lifetimes(&graph, in_place).expect("few").buffers().iter().map(|b| b.live.into()).collect()
+            entry_lifetimes(&graph, in_place).expect("few").buffers().iter().map(|b| b.live.into()).collect()
         };
         assert_eq!(lives(false), [(0, 2), (1, 3), (2, 4), (3, 4)]);
         assert_eq!(lives(true), [(0, 3), (2, 4), (3, 4)]);

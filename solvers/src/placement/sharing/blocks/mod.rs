@@ -10,6 +10,6 @@ mod patent;
 
 pub use block_sharing::{BlockSharing, SharedBlocks};
 pub use graph::{Entry, InPlaceEntries, Node, SharingGraph, SharingGraphError};
-pub use memory_cost::{MemoryCost, Strategy, lifetimes, memory_cost};
+pub use memory_cost::{MemoryCost, Strategy, entry_lifetimes, memory_cost};
 pub use mxnet::{Means, MxnetSharing};
 pub use patent::PatentFreeList;

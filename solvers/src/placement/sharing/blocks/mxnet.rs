@@ -30,7 +30,7 @@ use planlab_dsa::{BufferId, Descriptor, Halt, Honours, InPlace, Instance, Plan, 
 
 use super::block_sharing::{BlockSharing, SharedBlocks};
 use super::graph::SharingGraph;
-use crate::placement::sharing::objects::{HONOURS, stacked};
+use crate::placement::sharing::objects::{HONOURS, stack_objects};
 
 /// Blocks by reference counts, as MXNet shares them; keys `mxnet-sharing`, `mxnet-sharing/published`,
 /// `mxnet-sharing/in-place-only` and `mxnet-sharing/sharing-only`.
@@ -150,7 +150,7 @@ fn plan_of(instance: &Instance, shared: &SharedBlocks) -> Plan {
         input: BufferId::new(input),
         output: BufferId::new(output),
     };
-    Plan { offsets: stacked(instance, &block_of), in_place: shared.in_place.iter().map(pair).collect() }
+    Plan { offsets: stack_objects(instance, &block_of), in_place: shared.in_place.iter().map(pair).collect() }
 }
 
 #[cfg(test)]
@@ -160,12 +160,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::{buffer, in_place, instance};
+    use crate::placement::testing::{in_place, test_buffer, test_instance};
 
     #[test]
     fn each_means_alone_saves_less() {
         let instance = Instance::builder()
-            .buffers([buffer(8, 0, 2), buffer(8, 1, 4), buffer(8, 5, 6)])
+            .buffers([test_buffer(8, 0, 2), test_buffer(8, 1, 4), test_buffer(8, 5, 6)])
             .in_place([in_place(0, 1)])
             .build()
             .expect("valid");
@@ -180,7 +180,7 @@ mod tests {
     fn whole_bytes_depend_on_the_unit_and_the_default_does_not() {
         // 33 over 16 is more than 2: a block of 2 bytes is within the widest range only in whole bytes.
         let height = |unit: u64, whole_bytes: bool| {
-            let instance = instance(&[(2 * unit, 0, 1), (33 * unit, 1, 2)]);
+            let instance = test_instance(&[(2 * unit, 0, 1), (33 * unit, 1, 2)]);
             let planner = MxnetSharing::default().with_whole_bytes(whole_bytes);
             execute(&planner, &instance, Budget::default(), 0).height().map(Bytes::get)
         };
@@ -255,7 +255,7 @@ mod tests {
         #[test]
         fn the_best_plan_is_that_of_the_plain_rule(
             instance in instances(
-                Shape::plain().with_max_buffers(60).with_max_steps(40).with_max_size(40).with_in_place(true),
+                Shape::plain_buffers().with_max_buffers(60).with_max_steps(40).with_max_size(40).with_in_place(true),
             ),
         ) {
             let best = MATCH_RANGES.iter().map(|&range| literal(&instance, range)).min().expect("five");

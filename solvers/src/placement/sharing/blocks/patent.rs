@@ -50,7 +50,7 @@ pub struct PatentFreeList;
 impl PatentFreeList {
     /// The rules for each window.
     #[must_use]
-    pub fn rules() -> BlockSharing {
+    pub fn window_rules() -> BlockSharing {
         BlockSharing::default().with_in_place(false).with_largest_first(false)
     }
 }
@@ -68,7 +68,7 @@ impl Planner for PatentFreeList {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        try_match_ranges(run, Self::rules().with_exact_range(true), &MATCH_RANGES)
+        try_match_ranges(run, Self::window_rules().with_exact_range(true), &MATCH_RANGES)
     }
 }
 
@@ -76,19 +76,19 @@ impl Planner for PatentFreeList {
 mod tests {
     use super::*;
     use crate::placement::sharing::MxnetSharing;
-    use crate::placement::testing::{instance, offsets};
+    use crate::placement::testing::{planned_offsets, test_instance};
 
     #[test]
     fn the_window_is_searched() {
         // With a window of 1, 4 leaves the 8 to the buffer after it; with any other it takes it.
-        let rows = instance(&[(8, 0, 1), (4, 1, 2), (8, 1, 2)]);
-        assert_eq!(offsets(&PatentFreeList, &rows), [0, 8, 0]);
+        let rows = test_instance(&[(8, 0, 1), (4, 1, 2), (8, 1, 2)]);
+        assert_eq!(planned_offsets(&PatentFreeList, &rows), [0, 8, 0]);
     }
 
     #[test]
     fn buffers_that_begin_together_take_blocks_in_the_order_of_their_ids() {
-        let rows = instance(&[(8, 0, 1), (5, 1, 2), (9, 1, 2)]);
-        assert_eq!(offsets(&PatentFreeList, &rows), [0, 0, 8]);
-        assert_eq!(offsets(&MxnetSharing::default(), &rows), [0, 9, 0]);
+        let rows = test_instance(&[(8, 0, 1), (5, 1, 2), (9, 1, 2)]);
+        assert_eq!(planned_offsets(&PatentFreeList, &rows), [0, 0, 8]);
+        assert_eq!(planned_offsets(&MxnetSharing::default(), &rows), [0, 9, 0]);
     }
 }

@@ -35,9 +35,9 @@ use std::collections::BinaryHeap;
 
 use planlab_dsa::{BufferId, Descriptor, Halt, Instance, Plan, Planner, Run};
 
-use self::nearest::{Side, sides};
-use self::stages::stages;
-use super::objects::{HONOURS, REFERENCE, stacked};
+use self::nearest::{Side, both_sides};
+use self::stages::buffers_by_position;
+use super::objects::{HONOURS, REFERENCE, stack_objects};
 
 /// Positions by size, nearest in time first; key `shared-objects/size-distance`.
 ///
@@ -69,15 +69,15 @@ impl Planner for SharedObjectsSizeDistance {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        let object_of = share(run.instance(), |work| run.tick(work))?;
-        run.offer(Plan::from_offsets(stacked(run.instance(), &object_of)))
+        let object_of = share_objects(run.instance(), |work| run.tick(work))?;
+        run.offer(Plan::from_offsets(stack_objects(run.instance(), &object_of)))
     }
 }
 
-fn share<E>(instance: &Instance, mut tick: impl FnMut(u64) -> Result<(), E>) -> Result<Vec<u32>, E> {
+fn share_objects<E>(instance: &Instance, mut tick: impl FnMut(u64) -> Result<(), E>) -> Result<Vec<u32>, E> {
     let mut sharing = Sharing::new(instance);
-    for stage in stages(instance) {
-        sharing.begin(&stage);
+    for stage in buffers_by_position(instance) {
+        sharing.begin_stage(&stage);
         for &id in &stage {
             // Buffers near an object go first; of those left, the largest opens a new object.
             while sharing.take_nearest() {
@@ -85,7 +85,7 @@ fn share<E>(instance: &Instance, mut tick: impl FnMut(u64) -> Result<(), E>) -> 
             }
             tick(1)?;
             if sharing.object_of[id.index()] == NONE {
-                sharing.open(id);
+                sharing.open_object(id);
             }
         }
         while sharing.take_nearest() {
@@ -134,14 +134,14 @@ impl<'i> Sharing<'i> {
             instance,
             object_of: vec![NONE; instance.len()],
             objects: 0,
-            sides: sides(instance),
+            sides: both_sides(instance),
             before: [nothing.clone(), nothing],
             pairs: BinaryHeap::new(),
         }
     }
 
     /// Adds the buffers of a position to those that wait.
-    fn begin(&mut self, stage: &[BufferId]) {
+    fn begin_stage(&mut self, stage: &[BufferId]) {
         self.pairs.clear();
         for &id in stage {
             self.sides.iter_mut().for_each(|side| side.set_waiting(id, true));
@@ -151,30 +151,30 @@ impl<'i> Sharing<'i> {
 
     /// Queues the best pair of a waiting buffer.
     fn look_around(&mut self, id: BufferId) {
-        let on = |side: usize| Some(self.pair(side, id, self.sides[side].next_around(id)?, false));
+        let on = |side: usize| Some(self.make_pair(side, id, self.sides[side].next_around(id)?, false));
         let best = on(FORWARDS).into_iter().chain(on(BACKWARDS)).min();
         self.pairs.extend(best.map(Reverse));
     }
 
     /// Queues the pair of a buffer in an object and the nearest waiting buffer in the hole before it.
     fn look_before(&mut self, side: usize, neighbour: BufferId) {
-        let (begin, end) = (self.hole(side, neighbour), self.sides[side].life(neighbour).0);
+        let (begin, end) = (self.hole_start(side, neighbour), self.sides[side].mirrored_life(neighbour).0);
         // Seen from the neighbour, the hole lies behind it.
         let found = self.sides[1 - side].first_waiting(u32::MAX - end, u32::MAX - begin);
-        let pair = found.map(|id| self.pair(side, id, neighbour, true));
+        let pair = found.map(|id| self.make_pair(side, id, neighbour, true));
         self.pairs.extend(pair.map(Reverse));
     }
 
-    fn pair(&self, side: usize, id: BufferId, neighbour: BufferId, is_of_neighbour: bool) -> Pair {
+    fn make_pair(&self, side: usize, id: BufferId, neighbour: BufferId, is_of_neighbour: bool) -> Pair {
         let size = |id: BufferId| Reverse(self.instance.buffer(id).size.get());
-        let distance = self.sides[side].life(neighbour).0 - self.sides[side].life(id).1;
+        let distance = self.sides[side].mirrored_life(neighbour).0 - self.sides[side].mirrored_life(id).1;
         let (size, neighbour_size) = (size(id), size(neighbour));
         Pair { distance, size, id, neighbour_size, neighbour, side, is_of_neighbour }
     }
 
     /// The start of the hole before a buffer.
-    fn hole(&self, side: usize, id: BufferId) -> u32 {
-        self.before[side][id.index()].map_or(0, |before| self.sides[side].life(before).1)
+    fn hole_start(&self, side: usize, id: BufferId) -> u32 {
+        self.before[side][id.index()].map_or(0, |before| self.sides[side].mirrored_life(before).1)
     }
 
     /// Takes the first pair of the queue; the buffer takes the object if that is still possible. `false` if no pair
@@ -183,8 +183,8 @@ impl<'i> Sharing<'i> {
         let Some(Reverse(pair)) = self.pairs.pop() else { return false };
         let Pair { id, neighbour, side, .. } = pair;
         let waits = self.object_of[id.index()] == NONE;
-        if waits && self.hole(side, neighbour) <= self.sides[side].life(id).0 {
-            self.join(side, id, neighbour);
+        if waits && self.hole_start(side, neighbour) <= self.sides[side].mirrored_life(id).0 {
+            self.join_hole(side, id, neighbour);
         } else if waits && !pair.is_of_neighbour {
             self.look_around(id);
         }
@@ -195,35 +195,35 @@ impl<'i> Sharing<'i> {
     }
 
     /// Puts a buffer into the hole before its neighbour.
-    fn join(&mut self, side: usize, id: BufferId, neighbour: BufferId) {
+    fn join_hole(&mut self, side: usize, id: BufferId, neighbour: BufferId) {
         let before = self.before[side][neighbour.index()].replace(id);
         self.before[side][id.index()] = before;
         self.before[1 - side][id.index()] = Some(neighbour);
         if let Some(before) = before {
             self.before[1 - side][before.index()] = Some(id);
-            self.refresh(1 - side, before);
+            self.refresh_pairs(1 - side, before);
         }
-        self.refresh(side, neighbour);
-        self.settle(id, self.object_of[neighbour.index()]);
+        self.refresh_pairs(side, neighbour);
+        self.settle_buffer(id, self.object_of[neighbour.index()]);
     }
 
-    fn open(&mut self, id: BufferId) {
+    fn open_object(&mut self, id: BufferId) {
         self.objects += 1;
-        self.settle(id, self.objects - 1);
+        self.settle_buffer(id, self.objects - 1);
     }
 
-    fn settle(&mut self, id: BufferId, object: u32) {
+    fn settle_buffer(&mut self, id: BufferId, object: u32) {
         self.object_of[id.index()] = object;
         for side in [FORWARDS, BACKWARDS] {
             self.sides[side].set_waiting(id, false);
-            self.refresh(side, id);
+            self.refresh_pairs(side, id);
         }
         self.look_before(FORWARDS, id);
         self.look_before(BACKWARDS, id);
     }
 
-    fn refresh(&mut self, side: usize, id: BufferId) {
-        let begin = self.hole(side, id);
+    fn refresh_pairs(&mut self, side: usize, id: BufferId) {
+        let begin = self.hole_start(side, id);
         self.sides[side].set_hole(id, begin);
     }
 }
@@ -235,10 +235,10 @@ mod tests {
 
     use super::*;
     use crate::placement::sharing::objects::testing::offsets_of;
-    use crate::placement::testing::offsets;
+    use crate::placement::testing::planned_offsets;
 
     fn objects(instance: &Instance) -> Vec<u32> {
-        share(instance, |_| Ok::<(), ()>(())).expect("no limit")
+        share_objects(instance, |_| Ok::<(), ()>(())).expect("no limit")
     }
 
     /// Looks at every pair of a waiting buffer and one with an object.
@@ -247,7 +247,7 @@ mod tests {
         let live = |id: BufferId| instance.buffer(id).live;
         let size = |id: BufferId| Reverse(instance.buffer(id).size);
         let mut objects = 0;
-        for stage in stages(instance) {
+        for stage in buffers_by_position(instance) {
             for _ in &stage {
                 let known = &object_of;
                 let has = |id: &BufferId| known[id.index()] != NONE;
@@ -281,11 +281,11 @@ mod tests {
     proptest! {
         #[test]
         fn plans_are_those_of_the_table_of_all_pairs(
-            instance in instances(Shape::plain().with_max_buffers(40).with_max_steps(40)),
+            instance in instances(Shape::plain_buffers().with_max_buffers(40).with_max_steps(40)),
         ) {
             let expected = literal(&instance);
             prop_assert_eq!(objects(&instance), expected.clone());
-            prop_assert_eq!(offsets(&SharedObjectsSizeDistance, &instance), offsets_of(&instance, &expected));
+            prop_assert_eq!(planned_offsets(&SharedObjectsSizeDistance, &instance), offsets_of(&instance, &expected));
         }
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Side {
 }
 
 /// The side on which time runs forwards, and the mirrored one.
-pub(super) fn sides(instance: &Instance) -> [Side; 2] {
+pub(super) fn both_sides(instance: &Instance) -> [Side; 2] {
     let lives = || instance.buffers().iter().map(|buffer| -> (u32, u32) { buffer.live.into() });
     let mirrored = lives().map(|(start, end)| (u32::MAX - end, u32::MAX - start));
     [Side::new(instance, lives().collect()), Side::new(instance, mirrored.collect())]
@@ -47,32 +47,32 @@ impl Side {
     }
 
     /// Start and end of a buffer, as time runs on this side.
-    pub(super) fn life(&self, id: BufferId) -> (u32, u32) {
+    pub(super) fn mirrored_life(&self, id: BufferId) -> (u32, u32) {
         self.lives[id.index()]
     }
 
     pub(super) fn set_waiting(&mut self, id: BufferId, waits: bool) {
-        let end = self.life(id).1;
-        self.waiting.set(self.place_of[id.index()] as usize, waits.then_some(end));
+        let end = self.mirrored_life(id).1;
+        self.waiting.set_number(self.place_of[id.index()] as usize, waits.then_some(end));
     }
 
     /// Sets the start of the hole before a buffer that has an object.
     pub(super) fn set_hole(&mut self, id: BufferId, begin: u32) {
-        self.holes.set(self.place_of[id.index()] as usize, Some(begin));
+        self.holes.set_number(self.place_of[id.index()] as usize, Some(begin));
     }
 
     /// The waiting buffer that lies in `[begin, end)` and starts first.
     pub(super) fn first_waiting(&self, begin: u32, end: u32) -> Option<BufferId> {
-        self.waiting.find(self.first(begin), end).map(|place| self.order[place])
+        self.waiting.find_at_most(self.first_at(begin), end).map(|place| self.order[place])
     }
 
     /// The nearest buffer after `id` that has an object and a hole before it in which `id` fits.
     pub(super) fn next_around(&self, id: BufferId) -> Option<BufferId> {
-        let (start, end) = self.life(id);
-        self.holes.find(self.first(end), start).map(|place| self.order[place])
+        let (start, end) = self.mirrored_life(id);
+        self.holes.find_at_most(self.first_at(end), start).map(|place| self.order[place])
     }
 
-    fn first(&self, step: u32) -> usize {
+    fn first_at(&self, step: u32) -> usize {
         self.starts.partition_point(|&start| start < step)
     }
 }

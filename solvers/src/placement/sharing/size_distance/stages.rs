@@ -13,20 +13,20 @@ use std::ops::Range;
 
 use planlab_dsa::{BufferId, Instance};
 
-use crate::placement::order::by;
+use crate::placement::order::sort_by;
 use crate::trees::{Columns, parts};
 
 /// The buffers by position, the first position first; within a position by size, the largest first, then by id.
 /// O(n log n).
-pub(super) fn stages(instance: &Instance) -> Vec<Vec<BufferId>> {
+pub(super) fn buffers_by_position(instance: &Instance) -> Vec<Vec<BufferId>> {
     let columns = Columns::of_live_ranges(instance);
     let mut live = Counts::new(columns.len());
     let mut stages: Vec<Vec<BufferId>> = Vec::new();
     let size = |id: &BufferId| instance.buffer(*id).size;
-    let order = by(instance, |buffer| Reverse(buffer.size));
+    let order = sort_by(instance, |buffer| Reverse(buffer.size));
     for alike in order.chunk_by(|a, b| size(a) == size(b)) {
-        alike.iter().for_each(|&id| live.add(&columns.of(instance.buffer(id).live)));
-        let position = live.most() as usize;
+        alike.iter().for_each(|&id| live.add_range(&columns.columns_of(instance.buffer(id).live)));
+        let position = live.highest_count() as usize;
         stages.resize_with(position, Vec::new);
         stages[position - 1].extend(alike);
     }
@@ -49,22 +49,22 @@ impl Counts {
         Self { leaves, most: vec![0; 2 * leaves], here: vec![0; 2 * leaves] }
     }
 
-    fn most(&self) -> u32 {
+    fn highest_count(&self) -> u32 {
         self.most[1]
     }
 
     /// Adds one to a range that is not empty.
-    fn add(&mut self, range: &Range<usize>) {
+    fn add_range(&mut self, range: &Range<usize>) {
         for node in parts(self.leaves, range) {
             self.most[node] += 1;
             self.here[node] += 1;
         }
-        self.pull(range.start + self.leaves);
-        self.pull(range.end - 1 + self.leaves);
+        self.update_above(range.start + self.leaves);
+        self.update_above(range.end - 1 + self.leaves);
     }
 
     /// Updates all nodes above a leaf.
-    fn pull(&mut self, mut node: usize) {
+    fn update_above(&mut self, mut node: usize) {
         while node > 1 {
             node /= 2;
             self.most[node] = self.here[node] + self.most[2 * node].max(self.most[2 * node + 1]);
@@ -91,7 +91,7 @@ mod tests {
             maxima.iter_mut().zip(sizes).for_each(|(most, size)| *most = size.max(*most));
         }
         let mut stages = vec![Vec::new(); maxima.len()];
-        for id in by(instance, |buffer| Reverse(buffer.size)) {
+        for id in sort_by(instance, |buffer| Reverse(buffer.size)) {
             let size = instance.buffer(id).size.get();
             let position = maxima.iter().rposition(|&most| most >= size).expect("it is live itself");
             stages[position].push(id);
@@ -103,9 +103,9 @@ mod tests {
     proptest! {
         #[test]
         fn counting_gives_the_positions_of_the_definition(
-            instance in instances(Shape::plain().with_max_buffers(40).with_max_steps(30)),
+            instance in instances(Shape::plain_buffers().with_max_buffers(40).with_max_steps(30)),
         ) {
-            prop_assert_eq!(stages(&instance), literal(&instance));
+            prop_assert_eq!(buffers_by_position(&instance), literal(&instance));
         }
     }
 }

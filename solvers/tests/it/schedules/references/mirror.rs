@@ -128,7 +128,7 @@ impl MirrorGraph {
     /// The bytes of blocks that are shared in place and within a match range: the total that MXNet prints.
     pub(crate) fn shared_bytes(&self, match_range: u64) -> u64 {
         let rules = BlockSharing::default().with_in_place(true).with_match_range(match_range);
-        rules.plan(&self.sharing()).total().get()
+        rules.plan(&self.sharing()).total_bytes().get()
     }
 }
 

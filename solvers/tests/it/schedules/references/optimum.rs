@@ -201,7 +201,7 @@ impl Rules {
         for (map, terms) in terms.iter_mut().enumerate() {
             // No backward pass makes the parts of a net's input, but it may share others.
             terms.retain(|&term| !has(self.resident, map) || has(all_made, term));
-            self.add_sums(map, terms, &mut values, whole(problem.times.accumulate()[map]));
+            self.add_sums(map, terms, &mut values, whole(problem.times.accumulate_times()[map]));
         }
         assert!(values.bytes.len() <= 64 && self.jobs.len() < 255, "too large for this search");
         self.operands_of = vec![Vec::new(); values.bytes.len()];

@@ -212,11 +212,11 @@ impl Machine<'_> {
         let (least, engine) = match event.task {
             Task::Forward(id) | Task::Recompute(id) => (times.forward()[id.index()], Engine::Compute),
             Task::Backward(id) => (times.backward()[id.index()], Engine::Compute),
-            Task::Accumulate(map) => (times.accumulate()[map.index()], Engine::Compute),
+            Task::Accumulate(map) => (times.accumulate_times()[map.index()], Engine::Compute),
             Task::CopyOut(map) => (net.map(map).bytes.get() as f64 / machine.copy_out, Engine::Out),
             Task::CopyIn(map) => (net.map(map).bytes.get() as f64 / machine.copy_in, Engine::In),
         };
-        let is_there = self.schedule.of(engine).iter().any(|other| std::ptr::eq(other, event));
+        let is_there = self.schedule.events_of(engine).iter().any(|other| std::ptr::eq(other, event));
         if event.seconds < least * (1.0 - 1e-6) || !is_there {
             return Err("too fast, or on the wrong engine".to_owned());
         }

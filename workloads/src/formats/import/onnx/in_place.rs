@@ -10,7 +10,7 @@ pub(crate) fn read_later(node: &Node) -> &[String] {
 }
 
 /// The places of the inputs that a node's output may take, if both have as many elements of one size.
-pub(crate) fn inputs(node: &Node) -> std::ops::Range<usize> {
+pub(crate) fn replaceable_inputs(node: &Node) -> std::ops::Range<usize> {
     let op = node.op_type.as_str();
     let has_one_output = node.outputs.iter().filter(|name| !name.is_empty()).count() == 1;
     // Operators of others may have these names and do what they like.
@@ -18,7 +18,7 @@ pub(crate) fn inputs(node: &Node) -> std::ops::Range<usize> {
         return 0..0;
     }
     // It reads the whole input before the first element is made.
-    if op == "BatchNormalization" && node.int("training_mode").is_some_and(|flag| flag != 0) {
+    if op == "BatchNormalization" && node.int_attribute("training_mode").is_some_and(|flag| flag != 0) {
         return 0..0;
     }
     match op {

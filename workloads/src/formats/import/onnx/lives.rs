@@ -10,7 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::messages::{Graph, Node, Versions, is_own};
 use super::shapes::Shapes;
-use super::wrong::{Wrong, shown};
+use super::wrong::{ModelFault, shown};
 use super::{in_place, views};
 use crate::formats::import::gather::Tally;
 
@@ -40,7 +40,7 @@ impl Storage<'_> {
 
 /// Where a value is.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum ValuePlace {
     /// With the weights, and the same in every run.
     Constant,
     /// With the weights; a run may be given another.
@@ -63,7 +63,7 @@ pub(crate) struct Lives<'g> {
     pub(crate) others: u64,
     /// Buffers that may be written over others, which end there: output, input.
     pub(crate) permissions: Vec<(usize, usize)>,
-    places: FxHashMap<&'g str, Place>,
+    places: FxHashMap<&'g str, ValuePlace>,
     /// What the net gives.
     outputs: FxHashSet<&'g str>,
     /// Of the operators.
@@ -76,7 +76,11 @@ impl<'g> Lives<'g> {
     /// # Errors
     ///
     /// The value or node that makes no sense.
-    pub(crate) fn of(graph: &'g Graph, shapes: &Shapes<'g>, versions: Versions) -> Result<Self, Wrong> {
+    pub(crate) fn from_graph(
+        graph: &'g Graph,
+        shapes: &Shapes<'g>,
+        versions: Versions,
+    ) -> Result<Self, ModelFault> {
         let outputs = graph.outputs.iter().map(|output| output.name.as_str()).collect();
         let mut lives = Self { version: versions.operators, outputs, ..Self::default() };
         let inputs = graph.inputs.iter().filter(|_| versions.has_defaults());
@@ -84,27 +88,29 @@ impl<'g> Lives<'g> {
         let sparse = graph.sparse_initializers.iter().filter_map(|sparse| sparse.values.as_ref());
         for tensor in graph.initializers.iter().chain(sparse) {
             let name = tensor.name.as_deref().unwrap_or_default();
-            lives.initializers.add(shapes.values.get(name).map_or(Ok(0), |value| value.bytes()).unwrap_or(0));
-            let place = if overridable.contains(name) { Place::Outside } else { Place::Constant };
+            lives
+                .initializers
+                .add_bytes(shapes.values.get(name).map_or(Ok(0), |value| value.byte_size()).unwrap_or(0));
+            let place = if overridable.contains(name) { ValuePlace::Outside } else { ValuePlace::Constant };
             lives.places.insert(name, place);
         }
         for input in &graph.inputs {
             // Older files list initializers among the inputs.
             if !lives.places.contains_key(input.name.as_str()) {
-                lives.store(&input.name, None, 0, shapes)?;
+                lives.store_value(&input.name, None, 0, shapes)?;
             }
         }
         for (number, node) in graph.nodes.iter().enumerate() {
-            lives.run(number, node, shapes).map_err(|reason| Wrong::at(number, reason))?;
+            lives.run_node(number, node, shapes).map_err(|reason| ModelFault::from_node(number, reason))?;
         }
         let end = graph.nodes.len() as u64;
         for output in &graph.outputs {
             match lives.places.get(output.name.as_str()) {
-                Some(&Place::In(at)) => {
+                Some(&ValuePlace::In(at)) => {
                     lives.storages[at].last = end.saturating_sub(1);
                     lives.storages[at].is_output = true;
                 }
-                Some(Place::Constant | Place::Outside) => {}
+                Some(ValuePlace::Constant | ValuePlace::Outside) => {}
                 None if shapes.others.contains(output.name.as_str()) => {}
                 None => {
                     return Err(format!("nothing makes the output `{}`", shown(&output.name)).into());
@@ -122,18 +128,18 @@ impl<'g> Lives<'g> {
     }
 
     /// Notes the inputs that the output of a node may overwrite if they end there.
-    fn permit(&mut self, node: &'g Node, output: &str, storage: usize, shapes: &Shapes<'g>) {
+    fn permit_inputs(&mut self, node: &'g Node, output: &str, storage: usize, shapes: &Shapes<'g>) {
         let value = |name: &str| shapes.values.get(name);
         let Some(made) = value(output) else { return };
         let place = |name: &String| match self.places.get(name.as_str()) {
-            Some(&Place::In(place)) => Some(place),
+            Some(&ValuePlace::In(place)) => Some(place),
             _ => None,
         };
         // An input that is repeated along a dimension is read again after it was written over.
         let fits = |name: &String| {
-            value(name).is_some_and(|read| read.shape == made.shape && read.bytes() == made.bytes())
+            value(name).is_some_and(|read| read.shape == made.shape && read.byte_size() == made.byte_size())
         };
-        for at in in_place::inputs(node) {
+        for at in in_place::replaceable_inputs(node) {
             let Some(input) = node.inputs.get(at).and_then(place) else { continue };
             let all_fit = node.inputs.iter().filter(|name| place(name) == Some(input)).all(fits);
             let is_read_later = in_place::read_later(node).iter().any(|name| place(name) == Some(input));
@@ -143,15 +149,15 @@ impl<'g> Lives<'g> {
         }
     }
 
-    fn run(&mut self, number: usize, node: &'g Node, shapes: &Shapes<'g>) -> Result<(), String> {
+    fn run_node(&mut self, number: usize, node: &'g Node, shapes: &Shapes<'g>) -> Result<(), String> {
         let step = number as u64;
         let shows = views::is_view(node, self.version, shapes);
         for (at, name) in node.inputs.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
             match self.places.get(name.as_str()) {
                 // What a view hands on is judged where it is read in the end.
-                Some(&Place::In(place)) if shows && at == 0 => self.storages[place].last = step,
-                Some(&Place::In(place)) => self.read(place, step, is_weight(&node.op_type, at)),
-                Some(Place::Constant | Place::Outside) => {}
+                Some(&ValuePlace::In(place)) if shows && at == 0 => self.storages[place].last = step,
+                Some(&ValuePlace::In(place)) => self.read_value(place, step, is_weight(&node.op_type, at)),
+                Some(ValuePlace::Constant | ValuePlace::Outside) => {}
                 None if shapes.others.contains(name.as_str()) => {}
                 None => {
                     let (op, name) = (shown(&node.op_type), shown(name));
@@ -168,11 +174,11 @@ impl<'g> Lives<'g> {
             attribute.graphs.iter().for_each(|graph| names_in(graph, &mut captured));
         });
         for name in captured {
-            if let Some(&Place::In(place)) = self.places.get(name) {
-                self.read(place, step, false);
+            if let Some(&ValuePlace::In(place)) = self.places.get(name) {
+                self.read_value(place, step, false);
             }
         }
-        self.outputs(number, node, shapes)
+        self.store_outputs(number, node, shapes)
     }
 
     /// Whether the outputs of a node are the same in every run, so that they are computed before the first.
@@ -181,14 +187,14 @@ impl<'g> Lives<'g> {
         let has_inputs = inputs.peek().is_some();
         let mut inner = node.attributes.iter();
         has_inputs
-            && inputs.all(|name| self.places.get(name.as_str()) == Some(&Place::Constant))
+            && inputs.all(|name| self.places.get(name.as_str()) == Some(&ValuePlace::Constant))
             && is_own(node.domain.as_deref())
             && !BY_CHANCE.contains(&node.op_type.as_str())
             && !inner.any(|attribute| attribute.g.is_some() || !attribute.graphs.is_empty())
             && !node.outputs.iter().any(|name| self.outputs.contains(name.as_str()))
     }
 
-    fn outputs(&mut self, number: usize, node: &'g Node, shapes: &Shapes<'g>) -> Result<(), String> {
+    fn store_outputs(&mut self, number: usize, node: &'g Node, shapes: &Shapes<'g>) -> Result<(), String> {
         let viewed = node.inputs.first().and_then(|name| self.places.get(name.as_str())).copied();
         let viewed = viewed.filter(|_| views::is_view(node, self.version, shapes));
         let is_folded = self.is_folded(node);
@@ -197,33 +203,33 @@ impl<'g> Lives<'g> {
                 return Err(format!("node {number} makes `{}`, which is there already", shown(name)));
             }
             match viewed.filter(|_| at == 0) {
-                Some(Place::In(place)) => {
-                    let bytes = bytes(name, shapes)?.unwrap_or(0);
+                Some(ValuePlace::In(place)) => {
+                    let bytes = value_bytes(name, shapes)?.unwrap_or(0);
                     let storage = &mut self.storages[place];
                     storage.bytes = storage.bytes.max(bytes);
                     self.views += 1;
-                    self.places.insert(name, Place::In(place));
+                    self.places.insert(name, ValuePlace::In(place));
                 }
                 Some(place) => {
                     self.places.insert(name, place);
                 }
                 None if node.op_type == "Constant" => {
-                    self.constants.add(bytes(name, shapes)?.unwrap_or(0));
-                    self.places.insert(name, Place::Constant);
+                    self.constants.add_bytes(value_bytes(name, shapes)?.unwrap_or(0));
+                    self.places.insert(name, ValuePlace::Constant);
                 }
                 None if is_folded => {
-                    if let Some(bytes) = bytes(name, shapes)? {
-                        self.folded.add(bytes);
-                        self.places.insert(name, Place::Constant);
+                    if let Some(bytes) = value_bytes(name, shapes)? {
+                        self.folded.add_bytes(bytes);
+                        self.places.insert(name, ValuePlace::Constant);
                     } else {
                         self.others += 1;
                     }
                 }
                 None => {
                     let storage = self.storages.len();
-                    self.store(name, Some(number), number as u64, shapes)?;
+                    self.store_value(name, Some(number), number as u64, shapes)?;
                     if storage < self.storages.len() {
-                        self.permit(node, name, storage, shapes);
+                        self.permit_inputs(node, name, storage, shapes);
                     }
                 }
             }
@@ -231,25 +237,25 @@ impl<'g> Lives<'g> {
         Ok(())
     }
 
-    fn read(&mut self, place: usize, step: u64, weight: bool) {
+    fn read_value(&mut self, place: usize, step: u64, weight: bool) {
         let storage = &mut self.storages[place];
         storage.last = step;
         storage.reads += 1;
         storage.weights += u64::from(weight);
     }
 
-    fn store(
+    fn store_value(
         &mut self,
         name: &'g str,
         node: Option<usize>,
         start: u64,
         shapes: &Shapes<'g>,
     ) -> Result<(), String> {
-        let Some(bytes) = bytes(name, shapes)? else {
+        let Some(bytes) = value_bytes(name, shapes)? else {
             self.others += 1;
             return Ok(());
         };
-        self.places.insert(name, Place::In(self.storages.len()));
+        self.places.insert(name, ValuePlace::In(self.storages.len()));
         self.storages.push(Storage {
             name,
             node,
@@ -276,14 +282,14 @@ const BY_CHANCE: [&str; 7] = [
 ];
 
 /// The bytes of a value; none of what is no tensor.
-fn bytes(name: &str, shapes: &Shapes<'_>) -> Result<Option<u64>, String> {
+fn value_bytes(name: &str, shapes: &Shapes<'_>) -> Result<Option<u64>, String> {
     if shapes.others.contains(name) {
         return Ok(None);
     }
     let Some(value) = shapes.values.get(name) else {
         return Err(format!("no shape is known of `{}`", shown(name)));
     };
-    value.bytes().map(Some).map_err(|reason| format!("`{}`: {reason}", shown(name)))
+    value.byte_size().map(Some).map_err(|reason| format!("`{}`: {reason}", shown(name)))
 }
 
 /// Collects the names that the nodes of a graph inside of a node read.
@@ -324,8 +330,8 @@ mod tests {
     const VERSIONS: Versions = Versions { format: 10, operators: 22 };
 
     fn play(graph: &Graph) -> Vec<(&str, u64, u64, u64)> {
-        let shapes = Shapes::of(graph, &[]).expect("known");
-        let lives = Lives::of(graph, &shapes, VERSIONS).expect("valid");
+        let shapes = Shapes::from_graph(graph, &[]).expect("known");
+        let lives = Lives::from_graph(graph, &shapes, VERSIONS).expect("valid");
         lives.storages.iter().map(|s| (s.name, s.start, s.last, s.bytes)).collect()
     }
 
@@ -355,8 +361,8 @@ mod tests {
         let inputs = vec![floats("x", &[2]), floats("c", &[2])];
         let graph =
             Graph { initializers: vec![initializer()], ..graph(nodes, inputs, vec![floats("y", &[2])]) };
-        let shapes = Shapes::of(&graph, &[]).expect("known");
-        let lives = Lives::of(&graph, &shapes, versions).expect("valid");
+        let shapes = Shapes::from_graph(&graph, &[]).expect("known");
+        let lives = Lives::from_graph(&graph, &shapes, versions).expect("valid");
         lives.storages.iter().map(|storage| storage.name.to_owned()).collect()
     }
 
@@ -385,7 +391,7 @@ mod tests {
         let with_graph = Attribute { g: Some(Box::default()), ..Attribute::default() };
         assert!(made(Node { attributes: vec![with_graph], ..node("Neg", &["c"], &["a"]) }));
         let foreign = Node { domain: Some("mine".to_owned()), ..node("Neg", &["c"], &["a"]) };
-        let lives = Lives { places: [("c", Place::Constant)].into_iter().collect(), ..Lives::default() };
+        let lives = Lives { places: [("c", ValuePlace::Constant)].into_iter().collect(), ..Lives::default() };
         assert!(!lives.is_folded(&foreign) && lives.is_folded(&Node { domain: None, ..foreign }));
         assert!(!lives.is_folded(&node("RandomNormal", &[], &["a"])));
     }
@@ -442,8 +448,8 @@ mod tests {
             value_info: vec![floats("e", &[1, 4]), floats("f", &[4, 4]), floats("half", &[4, 4])],
             ..Graph::default()
         };
-        let shapes = Shapes::of(&graph, &[]).expect("known");
-        let lives = Lives::of(&graph, &shapes, VERSIONS).expect("valid");
+        let shapes = Shapes::from_graph(&graph, &[]).expect("known");
+        let lives = Lives::from_graph(&graph, &shapes, VERSIONS).expect("valid");
         let name = |at: usize| lives.storages[at].name;
         let permitted: Vec<_> =
             lives.permissions.iter().map(|&(output, input)| (name(output), name(input))).collect();
@@ -458,8 +464,8 @@ mod tests {
                 ["x", "y", "z"].iter().map(|name| floats(name, &[4])).collect(),
                 vec![floats("t", &[4])],
             );
-            let shapes = Shapes::of(&graph, &[]).expect("known");
-            let lives = Lives::of(&graph, &shapes, VERSIONS).expect("valid");
+            let shapes = Shapes::from_graph(&graph, &[]).expect("known");
+            let lives = Lives::from_graph(&graph, &shapes, VERSIONS).expect("valid");
             let inputs = lives.permissions.iter().map(|&(_, input)| lives.storages[input].name.to_owned());
             inputs.collect::<Vec<String>>()
         };
@@ -476,8 +482,8 @@ mod tests {
             vec![floats("x", &[1, 1, 4, 4]), floats("w", &[1, 1, 2, 2])],
             vec![floats("y", &[1, 1, 3, 3])],
         );
-        let shapes = Shapes::of(&graph, &[]).expect("known");
-        let lives = Lives::of(&graph, &shapes, VERSIONS).expect("valid");
+        let shapes = Shapes::from_graph(&graph, &[]).expect("known");
+        let lives = Lives::from_graph(&graph, &shapes, VERSIONS).expect("valid");
         let weights: Vec<bool> = lives.storages.iter().map(Storage::is_weight).collect();
         assert_eq!(weights, [false, true, false]);
     }

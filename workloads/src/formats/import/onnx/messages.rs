@@ -2,7 +2,7 @@
 
 use prost::Message;
 
-use crate::formats::import::protobuf::{Holds, Known, Layout, layouts};
+use crate::formats::import::protobuf::{DecodableMessage, Holds, Layout, layouts};
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct Model {
@@ -35,7 +35,7 @@ pub(crate) struct Versions {
 
 impl Model {
     /// The versions; a file that does not say has the first operators.
-    pub(crate) fn versions(&self) -> Versions {
+    pub(crate) fn operator_versions(&self) -> Versions {
         let own = self.operator_sets.iter().filter(|set| is_own(set.domain.as_deref()));
         let operators = own.filter_map(|set| set.version).max().unwrap_or(1);
         Versions { format: self.ir_version.unwrap_or(1), operators }
@@ -91,7 +91,7 @@ pub(crate) struct Node {
 
 impl Node {
     /// The whole number that an attribute says.
-    pub(crate) fn int(&self, name: &str) -> Option<i64> {
+    pub(crate) fn int_attribute(&self, name: &str) -> Option<i64> {
         self.attributes.iter().find(|attribute| attribute.name == name)?.i
     }
 }
@@ -179,7 +179,7 @@ pub(crate) struct Dim {
     pub(crate) param: Option<String>,
 }
 
-impl Known for Model {
+impl DecodableMessage for Model {
     const LAYOUT: &'static Layout = &MODEL;
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn is_view(node: &Node, version: i64, shapes: &Shapes<'_>) -> bool {
 
 fn drops_nothing(node: &Node, version: i64, shapes: &Shapes<'_>) -> bool {
     if version < DROPOUT_IS_OFF {
-        return node.int("is_test").is_some_and(|flag| flag != 0);
+        return node.int_attribute("is_test").is_some_and(|flag| flag != 0);
     }
     let trained = node.inputs.get(2).filter(|name| version >= DROPOUT_SAYS && !name.is_empty());
     // One that is known only when the net runs may say either.
@@ -49,7 +49,7 @@ mod tests {
             ..Tensor::default()
         };
         let graph = Graph { initializers: vec![flag("no", 0), flag("yes", 1)], ..Graph::default() };
-        let shapes = Shapes::of(&graph, &[]).expect("known");
+        let shapes = Shapes::from_graph(&graph, &[]).expect("known");
         let is = |node: &Node, version| is_view(node, version, &shapes);
         for (inputs, expected) in [
             (&["x"][..], true),

@@ -1,24 +1,24 @@
 //! What is wrong with a graph, in words.
 
-use crate::formats::error::excerpt;
+use crate::formats::error::quote_excerpt;
 
 /// What is wrong with a graph.
 #[derive(Debug)]
-pub(crate) struct Wrong {
+pub(crate) struct ModelFault {
     /// The node, if it is one.
     pub(crate) node: Option<usize>,
     pub(crate) reason: String,
 }
 
-impl From<String> for Wrong {
+impl From<String> for ModelFault {
     fn from(reason: String) -> Self {
         Self { node: None, reason }
     }
 }
 
-impl Wrong {
+impl ModelFault {
     /// What is wrong with a node.
-    pub(crate) const fn at(node: usize, reason: String) -> Self {
+    pub(crate) const fn from_node(node: usize, reason: String) -> Self {
         Self { node: Some(node), reason }
     }
 }
@@ -38,5 +38,5 @@ pub(crate) fn brief(reason: &str) -> String {
 
 /// A name of the file, for a message.
 pub(crate) fn shown(name: &str) -> String {
-    excerpt(name)
+    quote_excerpt(name)
 }

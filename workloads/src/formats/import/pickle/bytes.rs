@@ -18,11 +18,11 @@ impl<R: Read> Bytes<R> {
     }
 
     /// Bytes that were handed out.
-    pub(crate) const fn read(&self) -> u64 {
+    pub(crate) const fn bytes_read(&self) -> u64 {
         self.read
     }
 
-    pub(crate) fn next(&mut self) -> io::Result<Option<u8>> {
+    pub(crate) fn next_byte(&mut self) -> io::Result<Option<u8>> {
         loop {
             match self.input.fill_buf() {
                 Ok([]) => return Ok(None),
@@ -38,7 +38,7 @@ impl<R: Read> Bytes<R> {
     }
 
     /// Appends `count` bytes to a buffer, or all that are left; returns their number.
-    pub(crate) fn copy(&mut self, count: u64, into: &mut Vec<u8>) -> io::Result<u64> {
+    pub(crate) fn copy_bytes(&mut self, count: u64, into: &mut Vec<u8>) -> io::Result<u64> {
         let before = into.len();
         let copied = self.input.by_ref().take(count).read_to_end(into);
         self.read += (into.len() - before) as u64;

@@ -26,12 +26,17 @@ struct Move {
 impl Heap {
     /// Compacts the heap if that is worthwhile. All references to values are in `stack`, `more` and the memo; they are
     /// updated.
-    pub(crate) fn compact(&mut self, stack: &mut [Value], more: &mut [(Value, usize)], memo: &mut Memo) {
+    pub(crate) fn compact_if_worthwhile(
+        &mut self,
+        stack: &mut [Value],
+        more: &mut [(Value, usize)],
+        memo: &mut Memo,
+    ) {
         let old = self.survey.old;
         if self.survey.is_off || self.slab.len() - old.slab < YOUNG + stack.len() {
             return;
         }
-        let Some(young) = memo.since(old.memo) else {
+        let Some(young) = memo.values_since(old.memo) else {
             self.survey.is_off = true;
             return;
         };
@@ -43,15 +48,15 @@ impl Heap {
         };
         let lists = more.iter().map(|(list, _)| list);
         for &root in stack.iter().chain(lists).chain(&*young) {
-            step.reach(self, root);
+            step.mark_reached(self, root);
         }
         while let Some(value) = step.left.pop() {
             step.look_into(self, value);
         }
-        step.number();
-        let tail = Tail::of(self, &step);
+        step.number_reached();
+        let tail = Tail::from_heap(self, &step);
         let lists = more.iter_mut().map(|(list, _)| list);
-        tail.settle(self, &step, stack.iter_mut().chain(lists).chain(young));
+        tail.settle_values(self, &step, stack.iter_mut().chain(lists).chain(young));
         self.survey.old = Lengths {
             slab: self.slab.len(),
             spans: self.spans.len(),
@@ -59,14 +64,14 @@ impl Heap {
             wide: self.wide.len(),
             huge: self.huge.len(),
             floats: self.floats.len(),
-            memo: memo.since(0).map_or(0, |all| all.len()),
+            memo: memo.values_since(0).map_or(0, |all| all.len()),
         };
         self.survey.generation += 1;
     }
 }
 
 impl Move {
-    fn place(&mut self, value: Value) -> Option<&mut Option<u32>> {
+    fn place_of(&mut self, value: Value) -> Option<&mut Option<u32>> {
         let index = value.index();
         match value.kind() {
             Kind::List | Kind::Tuple => {
@@ -78,11 +83,11 @@ impl Move {
     }
 
     /// Notes that a value is needed.
-    fn reach(&mut self, heap: &Heap, value: Value) {
+    fn mark_reached(&mut self, heap: &Heap, value: Value) {
         if heap.is_taken(value) {
             return;
         }
-        if let Some(place @ None) = self.place(value) {
+        if let Some(place @ None) = self.place_of(value) {
             *place = Some(0);
             self.left.push(value);
         }
@@ -90,16 +95,16 @@ impl Move {
 
     fn look_into(&mut self, heap: &Heap, value: Value) {
         let entries = match value.kind() {
-            Kind::Dict => heap.entries(heap.dicts[value.index()]),
-            _ => entries(heap.spans[value.index()]),
+            Kind::Dict => heap.dict_entries(heap.dicts[value.index()]),
+            _ => entry_range(heap.spans[value.index()]),
         };
         for &inner in &heap.slab[entries] {
-            self.reach(heap, inner);
+            self.mark_reached(heap, inner);
         }
     }
 
     /// Numbers what is needed, in the order in which it came.
-    fn number(&mut self) {
+    fn number_reached(&mut self) {
         for (places, first) in [(&mut self.spans, self.old.spans), (&mut self.dicts, self.old.dicts)] {
             let first = u32::try_from(first).expect("there are fewer than 2^29");
             for (place, number) in places.iter_mut().flatten().zip(first..) {
@@ -132,7 +137,7 @@ impl<T: Copy> Numbers<T> {
         Self { old, places: vec![None; all.len() - old], needed: Vec::new() }
     }
 
-    fn moved(&mut self, all: &[T], index: usize) -> usize {
+    fn moved_index(&mut self, all: &[T], index: usize) -> usize {
         let Some(place) = index.checked_sub(self.old).and_then(|young| self.places.get_mut(young)) else {
             return index;
         };
@@ -142,13 +147,13 @@ impl<T: Copy> Numbers<T> {
         })
     }
 
-    fn settle(self, all: &mut Vec<T>) {
-        replace(all, self.old, self.needed);
+    fn settle_values(self, all: &mut Vec<T>) {
+        replace_tail(all, self.old, self.needed);
     }
 }
 
 impl Tail {
-    fn of(heap: &mut Heap, step: &Move) -> Self {
+    fn from_heap(heap: &mut Heap, step: &Move) -> Self {
         let old = step.old;
         let mut tail = Self {
             slab: Vec::new(),
@@ -162,16 +167,16 @@ impl Tail {
         for young in 0..step.spans.len() {
             if step.spans[young].is_some() {
                 let span = heap.spans[step.old.spans + young];
-                tail.entries(heap, step, entries(span), &mut moved);
-                let start = tail.shared(heap, step.old, &moved);
+                tail.moved_entries(heap, step, entry_range(span), &mut moved);
+                let start = tail.share_entries(heap, step.old, &moved);
                 tail.spans.push(Span { start, room: span.length, ..span });
             }
         }
         for young in 0..step.dicts.len() {
             if step.dicts[young].is_some() {
                 let dict = heap.dicts[step.old.dicts + young];
-                tail.entries(heap, step, heap.entries(dict), &mut moved);
-                let start = tail.push(step.old, &moved);
+                tail.moved_entries(heap, step, heap.dict_entries(dict), &mut moved);
+                let start = tail.push_entries(step.old, &moved);
                 let room = u32::try_from(moved.len()).expect("no longer than before");
                 tail.dicts.push(Dict { start, room, ..dict });
             }
@@ -180,13 +185,13 @@ impl Tail {
     }
 
     /// Entries with their new numbers.
-    fn entries(&mut self, heap: &Heap, step: &Move, of: std::ops::Range<usize>, into: &mut Vec<Value>) {
+    fn moved_entries(&mut self, heap: &Heap, step: &Move, of: std::ops::Range<usize>, into: &mut Vec<Value>) {
         into.clear();
-        into.extend(heap.slab[of].iter().map(|&value| self.moved(heap, step, value)));
+        into.extend(heap.slab[of].iter().map(|&value| self.moved_value(heap, step, value)));
     }
 
     /// What a value is from now on.
-    fn moved(&mut self, heap: &Heap, step: &Move, value: Value) -> Value {
+    fn moved_value(&mut self, heap: &Heap, step: &Move, value: Value) -> Value {
         if heap.is_taken(value) {
             return Value::TAKEN;
         }
@@ -198,22 +203,22 @@ impl Tail {
         let to = match value.kind() {
             Kind::List | Kind::Tuple => young(&step.spans, step.old.spans),
             Kind::Dict => young(&step.dicts, step.old.dicts),
-            Kind::Wide => self.wide.moved(&heap.wide, index),
-            Kind::Float => self.floats.moved(&heap.floats, index),
-            Kind::Constant => match value.huge() {
+            Kind::Wide => self.wide.moved_index(&heap.wide, index),
+            Kind::Float => self.floats.moved_index(&heap.floats, index),
+            Kind::Constant => match value.huge_index() {
                 Some(huge) => {
-                    return Value::of_huge(self.huge.moved(&heap.huge, huge))
+                    return Value::of_huge(self.huge.moved_index(&heap.huge, huge))
                         .expect("no index becomes larger");
                 }
                 None => return value,
             },
             Kind::Whole | Kind::Text => return value,
         };
-        Value::at(value.kind(), to).expect("no index becomes larger")
+        Value::from_index(value.kind(), to).expect("no index becomes larger")
     }
 
     /// Where entries lie that are equal to these: there already, or here from now on.
-    fn shared(&mut self, heap: &mut Heap, old: Lengths, entries: &[Value]) -> u32 {
+    fn share_entries(&mut self, heap: &mut Heap, old: Lengths, entries: &[Value]) -> u32 {
         let hash = hash(entries);
         if let Some(&(start, length)) = heap.survey.known.get(&hash) {
             let (from, to) = (start as usize, (start + length) as usize);
@@ -225,38 +230,38 @@ impl Tail {
                 return start;
             }
         }
-        let start = self.push(old, entries);
+        let start = self.push_entries(old, entries);
         let length = u32::try_from(entries.len()).expect("no longer than before");
         heap.survey.known.insert(hash, (start, length));
         start
     }
 
-    fn push(&mut self, old: Lengths, entries: &[Value]) -> u32 {
+    fn push_entries(&mut self, old: Lengths, entries: &[Value]) -> u32 {
         let start = old.slab + self.slab.len();
         self.slab.extend_from_slice(entries);
         u32::try_from(start).expect("the slab becomes no longer")
     }
 
     /// Puts it behind the old values, and gives all that refer to them the new numbers.
-    fn settle<'v>(mut self, heap: &mut Heap, step: &Move, roots: impl Iterator<Item = &'v mut Value>) {
+    fn settle_values<'v>(mut self, heap: &mut Heap, step: &Move, roots: impl Iterator<Item = &'v mut Value>) {
         for root in roots {
-            *root = self.moved(heap, step, *root);
+            *root = self.moved_value(heap, step, *root);
         }
         let old = step.old;
-        replace(&mut heap.slab, old.slab, self.slab);
-        replace(&mut heap.spans, old.spans, self.spans);
-        replace(&mut heap.dicts, old.dicts, self.dicts);
-        self.wide.settle(&mut heap.wide);
-        self.huge.settle(&mut heap.huge);
-        self.floats.settle(&mut heap.floats);
+        replace_tail(&mut heap.slab, old.slab, self.slab);
+        replace_tail(&mut heap.spans, old.spans, self.spans);
+        replace_tail(&mut heap.dicts, old.dicts, self.dicts);
+        self.wide.settle_values(&mut heap.wide);
+        self.huge.settle_values(&mut heap.huge);
+        self.floats.settle_values(&mut heap.floats);
     }
 }
 
-const fn entries(span: Span) -> std::ops::Range<usize> {
+const fn entry_range(span: Span) -> std::ops::Range<usize> {
     span.start as usize..(span.start + span.length) as usize
 }
 
-fn replace<T>(all: &mut Vec<T>, from: usize, by: Vec<T>) {
+fn replace_tail<T>(all: &mut Vec<T>, from: usize, by: Vec<T>) {
     all.truncate(from);
     all.extend(by);
 }
@@ -266,14 +271,14 @@ mod tests {
     use super::*;
 
     fn text(heap: &mut Heap, text: &str) -> Value {
-        heap.name(text)
+        heap.name_text(text)
     }
 
     /// A list `[number, number, ...]`.
     fn list(heap: &mut Heap, numbers: &[i128]) -> Value {
         let values: Vec<Value> = numbers.iter().map(|&number| heap.whole_of(number).expect("room")).collect();
         let list = heap.list_of().expect("room");
-        heap.append(list, &values).expect("room");
+        heap.append_items(list, &values).expect("room");
         list
     }
 
@@ -291,15 +296,15 @@ mod tests {
             let frames = list(&mut heap, &[5, 6, 7]);
             let event = heap.dict_of(round).expect("room");
             let time = heap.whole_of(1 << 50 | i128::from(round)).expect("room");
-            heap.set(event, &[key, frames, key, time]).expect("room");
+            heap.set_entries(event, &[key, frames, key, time]).expect("room");
             let kept = heap.dict_of(1000 + round).expect("room");
-            heap.set(kept, &[key, frames]).expect("room");
+            heap.set_entries(kept, &[key, frames]).expect("room");
             [frames, event, kept].into_iter().for_each(|value| memo.put(memo.count(), value));
-            heap.take(event);
+            heap.take_dict(event);
             if round == 0 {
                 stack.push(list(&mut heap, &far));
             }
-            heap.compact(&mut stack, &mut [], &mut memo);
+            heap.compact_if_worthwhile(&mut stack, &mut [], &mut memo);
         }
         assert!(heap.generation() > 1);
         assert_eq!(numbers(&heap, stack[0]), far);
@@ -320,10 +325,10 @@ mod tests {
         for _ in 0..10 {
             list(&mut heap, &[1; 2 * YOUNG]);
             let [one, two] = [(); 2].map(|()| heap.list_of().expect("room"));
-            heap.append(one, &[two, two]).expect("room");
-            heap.append(two, &[one]).expect("room");
+            heap.append_items(one, &[two, two]).expect("room");
+            heap.append_items(two, &[one]).expect("room");
             stack.push(one);
-            heap.compact(&mut stack, &mut [], &mut memo);
+            heap.compact_if_worthwhile(&mut stack, &mut [], &mut memo);
         }
         assert_eq!((heap.generation(), heap.spans.len()), (10, 20));
         for &one in &stack {
@@ -336,10 +341,10 @@ mod tests {
     fn where_something_old_changes_nothing_moves_any_more() {
         let (mut heap, mut memo) = (Heap::new(), Memo::default());
         let mut stack = vec![list(&mut heap, &[7; 2 * YOUNG])];
-        heap.compact(&mut stack, &mut [], &mut memo);
+        heap.compact_if_worthwhile(&mut stack, &mut [], &mut memo);
         let young = list(&mut heap, &[8; 4 * YOUNG]);
-        heap.append(stack[0], &[young]).expect("room");
-        heap.compact(&mut stack, &mut [], &mut memo);
+        heap.append_items(stack[0], &[young]).expect("room");
+        heap.compact_if_worthwhile(&mut stack, &mut [], &mut memo);
         assert_eq!(
             (heap.generation(), heap.items(stack[0]).and_then(|items| items.last().copied())),
             (1, Some(young))

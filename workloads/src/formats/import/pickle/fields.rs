@@ -24,29 +24,29 @@ pub(crate) struct Fields<const N: usize> {
 
 impl<const N: usize> Fields<N> {
     pub(crate) fn new(heap: &mut Heap, names: [&str; N]) -> Self {
-        Self { keys: names.map(|name| heap.name(name)), places: FxHashMap::default() }
+        Self { keys: names.map(|name| heap.name_text(name)), places: FxHashMap::default() }
     }
 
     /// The entries of a dict; `None` if the value is no dict.
-    pub(crate) fn of(&mut self, heap: &Heap, dict: Value) -> Option<Record<N>> {
+    pub(crate) fn read_record(&mut self, heap: &Heap, dict: Value) -> Option<Record<N>> {
         let (shape, start, byte) = heap.dict(dict)?;
         let keys = &self.keys;
-        let places = self.places.entry(shape).or_insert_with(|| places(heap, shape, keys));
+        let places = self.places.entry(shape).or_insert_with(|| field_places(heap, shape, keys));
         let values = places.map(|place| place.map(|place| heap.value_at(start, place)));
         Some(Record { byte, values })
     }
 
     /// The same for a dict that is read only once: a later call for it returns `None`.
-    pub(crate) fn take(&mut self, heap: &mut Heap, dict: Value) -> Option<Record<N>> {
-        let record = self.of(heap, dict)?;
-        heap.take(dict);
+    pub(crate) fn take_record(&mut self, heap: &mut Heap, dict: Value) -> Option<Record<N>> {
+        let record = self.read_record(heap, dict)?;
+        heap.take_dict(dict);
         Some(record)
     }
 }
 
-fn places<const N: usize>(heap: &Heap, shape: u32, keys: &[Value; N]) -> [Option<u32>; N] {
+fn field_places<const N: usize>(heap: &Heap, shape: u32, keys: &[Value; N]) -> [Option<u32>; N] {
     let mut places = [None; N];
-    for (at, found) in heap.keys(shape) {
+    for (at, found) in heap.shape_keys(shape) {
         for (place, key) in places.iter_mut().zip(keys) {
             if place.is_none() && *key == found {
                 *place = Some(at);
@@ -71,18 +71,21 @@ mod tests {
         let (x, y, z) = (text(&mut heap, "x"), text(&mut heap, "y"), text(&mut heap, "z"));
         let numbers: Vec<Value> = (0..4).map(|number| heap.whole_of(number).expect("room")).collect();
         let dict = heap.dict_of(5 << 32 | 7).expect("room");
-        heap.set(dict, &[x, numbers[0], y, numbers[1]]).expect("room");
-        heap.set(dict, &[x, numbers[2]]).expect("room");
+        heap.set_entries(dict, &[x, numbers[0], y, numbers[1]]).expect("room");
+        heap.set_entries(dict, &[x, numbers[2]]).expect("room");
         let other = heap.dict_of(9).expect("room");
-        heap.set(other, &[y, numbers[3]]).expect("room");
+        heap.set_entries(other, &[y, numbers[3]]).expect("room");
         let mut fields = Fields::new(&mut heap, ["x", "y", "z", "w"]);
-        let record = fields.of(&heap, dict).expect("a dict");
+        let record = fields.read_record(&heap, dict).expect("a dict");
         assert_eq!(record.values, [Some(numbers[2]), Some(numbers[1]), None, None]);
         assert_eq!(record.byte, 5 << 32 | 7);
-        assert_eq!(fields.of(&heap, other).expect("a dict").values, [None, Some(numbers[3]), None, None]);
-        assert!(fields.of(&heap, z).is_none());
-        assert!(heap.set(dict, &[other, x]).is_err());
-        assert!(fields.take(&mut heap, dict).is_some() && heap.is_taken(dict));
-        assert!(fields.take(&mut heap, dict).is_none() && heap.set(dict, &[x, y]).is_err());
+        assert_eq!(
+            fields.read_record(&heap, other).expect("a dict").values,
+            [None, Some(numbers[3]), None, None]
+        );
+        assert!(fields.read_record(&heap, z).is_none());
+        assert!(heap.set_entries(dict, &[other, x]).is_err());
+        assert!(fields.take_record(&mut heap, dict).is_some() && heap.is_taken(dict));
+        assert!(fields.take_record(&mut heap, dict).is_none() && heap.set_entries(dict, &[x, y]).is_err());
     }
 }

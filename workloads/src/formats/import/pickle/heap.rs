@@ -3,7 +3,7 @@
 //! The entries of lists, tuples and dicts lie in one slab. A dict has a shape, the sequence of its keys, and only its
 //! values in the slab, since the dicts of a recording have all the same keys. Short texts that are equal are one.
 //!
-//! Dicts that were read and are needed no more are [taken](Heap::take); their room comes back by `compact`.
+//! Dicts that were read and are needed no more are [taken](Heap::take_dict); their room comes back by `compact`.
 
 use rustc_hash::FxHashMap;
 
@@ -75,7 +75,7 @@ impl Heap {
         match i64::try_from(number) {
             Ok(wide) => {
                 self.wide.push(wide);
-                Value::at(Kind::Wide, self.wide.len() - 1)
+                Value::from_index(Kind::Wide, self.wide.len() - 1)
             }
             Err(_) => {
                 self.huge.push(number);
@@ -86,7 +86,7 @@ impl Heap {
 
     pub(crate) fn float_of(&mut self, number: f64) -> Result<Value, &'static str> {
         self.floats.push(number);
-        Value::at(Kind::Float, self.floats.len() - 1)
+        Value::from_index(Kind::Float, self.floats.len() - 1)
     }
 
     /// The buffer that takes the bytes of a text before [`Self::text_of`].
@@ -103,7 +103,7 @@ impl Heap {
         }
         let new = std::str::from_utf8(&incoming)
             .map_err(|error| format!("byte {} of the text is not UTF-8", error.valid_up_to()))?;
-        let value = self.intern(new)?;
+        let value = self.intern_text(new)?;
         // The room of a long text is not kept for the short ones that follow.
         if incoming.len() <= SHORT {
             self.incoming = incoming;
@@ -113,11 +113,13 @@ impl Heap {
     }
 
     /// The value of a text: a known one if it is short and was read before, or a new one.
-    fn intern(&mut self, new: &str) -> Result<Value, &'static str> {
+    fn intern_text(&mut self, new: &str) -> Result<Value, &'static str> {
         if new.len() <= SHORT {
             let hash = hash(new.as_bytes());
             match self.known.get(&hash) {
-                Some(&at) if self.text_at(at as usize) == new => return Value::at(Kind::Text, at as usize),
+                Some(&at) if self.text_at(at as usize) == new => {
+                    return Value::from_index(Kind::Text, at as usize);
+                }
                 Some(_) => {}
                 None => {
                     // Past 2^32 texts they are no longer compared.
@@ -129,7 +131,7 @@ impl Heap {
         }
         self.text.push_str(new);
         self.ends.push(self.text.len());
-        Value::at(Kind::Text, self.ends.len() - 1)
+        Value::from_index(Kind::Text, self.ends.len() - 1)
     }
 
     fn text_at(&self, index: usize) -> &str {
@@ -139,50 +141,50 @@ impl Heap {
 
     pub(crate) fn list_of(&mut self) -> Result<Value, &'static str> {
         self.spans.push(Span { start: 0, length: 0, room: 0 });
-        Value::at(Kind::List, self.spans.len() - 1)
+        Value::from_index(Kind::List, self.spans.len() - 1)
     }
 
     pub(crate) fn tuple_of(&mut self, items: &[Value]) -> Result<Value, &'static str> {
         let mut span = Span { start: 0, length: 0, room: 0 };
-        self.extend(&mut span, items)?;
+        self.extend_span(&mut span, items)?;
         self.spans.push(span);
-        Value::at(Kind::Tuple, self.spans.len() - 1)
+        Value::from_index(Kind::Tuple, self.spans.len() - 1)
     }
 
     pub(crate) fn dict_of(&mut self, byte: u64) -> Result<Value, &'static str> {
         #[expect(clippy::cast_possible_truncation, reason = "the halves of a word")]
         let byte = [(byte >> 32) as u32, byte as u32];
         self.dicts.push(Dict { shape: 0, start: 0, room: 0, byte });
-        Value::at(Kind::Dict, self.dicts.len() - 1)
+        Value::from_index(Kind::Dict, self.dicts.len() - 1)
     }
 
     /// Appends to a list.
-    pub(crate) fn append(&mut self, list: Value, items: &[Value]) -> Result<(), &'static str> {
+    pub(crate) fn append_items(&mut self, list: Value, items: &[Value]) -> Result<(), &'static str> {
         let index = list.index();
-        self.survey.changes(list);
+        self.survey.note_change(list);
         let mut span = self.spans[index];
-        self.extend(&mut span, items)?;
+        self.extend_span(&mut span, items)?;
         self.spans[index] = span;
         Ok(())
     }
 
     /// Sets entries of a dict: key, value, key, value.
-    pub(crate) fn set(&mut self, dict: Value, pairs: &[Value]) -> Result<(), &'static str> {
+    pub(crate) fn set_entries(&mut self, dict: Value, pairs: &[Value]) -> Result<(), &'static str> {
         let index = dict.index();
         let Dict { mut shape, start, room, byte } = self.dicts[index];
         if shape == TAKEN {
             return Err("a dict changes after it was complete");
         }
-        self.survey.changes(dict);
+        self.survey.note_change(dict);
         let mut span = Span { start, length: self.shapes[shape as usize].length, room };
         let (pairs, []) = pairs.as_chunks::<2>() else { return Err("a key has no value") };
-        self.reserve(&mut span, pairs.len())?;
+        self.reserve_span(&mut span, pairs.len())?;
         for &[key, value] in pairs {
             if matches!(key.kind(), Kind::List | Kind::Dict) {
                 return Err("a list or a dict is a key");
             }
             shape = self.shape_with(shape, key)?;
-            self.push(&mut span, value);
+            self.push_value(&mut span, value);
         }
         self.dicts[index] = Dict { shape, start: span.start, room: span.room, byte };
         Ok(())
@@ -200,14 +202,14 @@ impl Heap {
         Ok(new)
     }
 
-    fn extend(&mut self, span: &mut Span, items: &[Value]) -> Result<(), &'static str> {
-        self.reserve(span, items.len())?;
-        items.iter().for_each(|&item| self.push(span, item));
+    fn extend_span(&mut self, span: &mut Span, items: &[Value]) -> Result<(), &'static str> {
+        self.reserve_span(span, items.len())?;
+        items.iter().for_each(|&item| self.push_value(span, item));
         Ok(())
     }
 
     /// Makes room for more entries: at the end of the slab, where the span lies there already or moves to.
-    fn reserve(&mut self, span: &mut Span, more: usize) -> Result<(), &'static str> {
+    fn reserve_span(&mut self, span: &mut Span, more: usize) -> Result<(), &'static str> {
         let full = |_| FULL;
         let needed = u32::try_from(span.length as usize + more).map_err(full)?;
         if needed <= span.room {
@@ -228,7 +230,7 @@ impl Heap {
         Ok(())
     }
 
-    fn push(&mut self, span: &mut Span, value: Value) {
+    fn push_value(&mut self, span: &mut Span, value: Value) {
         self.slab[(span.start + span.length) as usize] = value;
         span.length += 1;
     }
@@ -252,7 +254,7 @@ impl Heap {
             Kind::Whole => Some(i128::from(value.whole())),
             Kind::Wide => Some(i128::from(self.wide[value.index()])),
             Kind::Constant if matches!(value, Value::NONE | Value::TAKEN) => None,
-            Kind::Constant => Some(match value.huge() {
+            Kind::Constant => Some(match value.huge_index() {
                 Some(huge) => self.huge[huge],
                 None => i128::from(value == Value::TRUE),
             }),
@@ -285,7 +287,7 @@ impl Heap {
     }
 
     /// Bytes of its values, without the room that its vectors have to spare.
-    pub(crate) fn room(&self) -> usize {
+    pub(crate) fn room_bytes(&self) -> usize {
         size_of_val(&*self.slab)
             + size_of_val(&*self.spans)
             + size_of_val(&*self.dicts)
@@ -297,11 +299,11 @@ impl Heap {
             + size_of_val(&*self.wide)
             + size_of_val(&*self.huge)
             + size_of_val(&*self.floats)
-            + self.survey.room()
+            + self.survey.room_bytes()
     }
 
     /// Takes a dict out: later references to it find nothing.
-    pub(crate) fn take(&mut self, dict: Value) {
+    pub(crate) fn take_dict(&mut self, dict: Value) {
         if dict.is_dict() {
             self.dicts[dict.index()].shape = TAKEN;
         }
@@ -318,7 +320,7 @@ impl Heap {
     }
 
     /// The entries that a dict has in the slab.
-    pub(crate) fn entries(&self, dict: Dict) -> std::ops::Range<usize> {
+    pub(crate) fn dict_entries(&self, dict: Dict) -> std::ops::Range<usize> {
         let length = self.shapes.get(dict.shape as usize).map_or(0, |shape| shape.length);
         dict.start as usize..(dict.start + length) as usize
     }
@@ -326,7 +328,7 @@ impl Heap {
     /// What a dict has for a key.
     pub(crate) fn value_of(&self, dict: Value, key: Value) -> Option<Value> {
         let (shape, start, _) = self.dict(dict)?;
-        self.keys(shape).find(|(_, known)| *known == key).map(|(place, _)| self.value_at(start, place))
+        self.shape_keys(shape).find(|(_, known)| *known == key).map(|(place, _)| self.value_at(start, place))
     }
 
     /// The value at a place behind the beginning of a dict.
@@ -335,24 +337,24 @@ impl Heap {
     }
 
     /// The keys of a shape with their places, the last first.
-    pub(crate) fn keys(&self, shape: u32) -> impl Iterator<Item = (u32, Value)> {
+    pub(crate) fn shape_keys(&self, shape: u32) -> impl Iterator<Item = (u32, Value)> {
         let of = |shape: u32| self.shapes[shape as usize];
         let all = std::iter::successors(Some(of(shape)), move |shape| Some(of(shape.before)));
         all.take_while(|shape| shape.length > 0).map(|shape| (shape.length - 1, shape.key))
     }
 
     /// The text value that texts equal to this short one are, those before and those to come.
-    pub(crate) fn name(&mut self, text: &str) -> Value {
+    pub(crate) fn name_text(&mut self, text: &str) -> Value {
         self.find_text(text).unwrap_or_else(|| {
             // A heap that is full has no text that is equal to it.
-            self.intern(text).unwrap_or(Value::NONE)
+            self.intern_text(text).unwrap_or(Value::NONE)
         })
     }
 
     /// The text value that is equal to this one, if any value is.
     pub(crate) fn find_text(&self, text: &str) -> Option<Value> {
         let at = *self.known.get(&hash(text.as_bytes()))? as usize;
-        Value::at(Kind::Text, at).ok().filter(|_| self.text_at(at) == text)
+        Value::from_index(Kind::Text, at).ok().filter(|_| self.text_at(at) == text)
     }
 }
 
@@ -401,7 +403,7 @@ mod tests {
         for number in 0..1000_i128 {
             let value = heap.whole_of(number).expect("room");
             for list in lists {
-                heap.append(list, &[value]).expect("room");
+                heap.append_items(list, &[value]).expect("room");
             }
         }
         for list in lists {

@@ -35,7 +35,7 @@ pub(crate) trait Watch {
     /// # Errors
     ///
     /// What is wrong with an entry.
-    fn entries(&mut self, heap: &mut Heap, list: usize, entries: &[Value]) -> Result<(), FormatError>;
+    fn take_entries(&mut self, heap: &mut Heap, list: usize, entries: &[Value]) -> Result<(), FormatError>;
 }
 
 /// Reads a pickle to its end, and says which value it is.
@@ -43,7 +43,7 @@ pub(crate) trait Watch {
 /// # Errors
 ///
 /// The first thing that is wrong, with its byte: an opcode that is refused, a reference to nothing, an end too early.
-pub(crate) fn load(
+pub(crate) fn load_pickle(
     file: &str,
     input: impl Read,
     limits: InputLimits,
@@ -52,13 +52,13 @@ pub(crate) fn load(
     let mut machine = Machine::new(input, limits, watch);
     let mut at = 0;
     let root = loop {
-        match machine.step(&mut at) {
+        match machine.perform_opcode(&mut at) {
             Ok(None) => {}
             Ok(Some(root)) => break root,
             Err(Trouble::Wrong(reason)) => return Err(FormatError::at_byte(file, at, reason)),
             Err(Trouble::Refused(error)) => return Err(error),
             Err(Trouble::Read(error)) => {
-                return Err(FormatError::at_byte(file, machine.bytes.read(), error.to_string()));
+                return Err(FormatError::at_byte(file, machine.bytes.bytes_read(), error.to_string()));
             }
         }
     };
@@ -66,12 +66,12 @@ pub(crate) fn load(
         let reason = format!("`{}` changes after it was complete", machine.watch.key());
         return Err(FormatError::at_byte(file, at, reason));
     }
-    let (end, mut behind) = (machine.bytes.read(), Vec::new());
-    match machine.bytes.copy(BEHIND_ENTRY.len() as u64, &mut behind) {
+    let (end, mut behind) = (machine.bytes.bytes_read(), Vec::new());
+    match machine.bytes.copy_bytes(BEHIND_ENTRY.len() as u64, &mut behind) {
         Ok(0) => Ok((machine.heap, root)),
         Ok(_) if behind == BEHIND_ENTRY => Ok((machine.heap, root)),
         Ok(_) => Err(FormatError::at_byte(file, end, "something follows the end of the pickle")),
-        Err(error) => Err(FormatError::at_byte(file, machine.bytes.read(), error.to_string())),
+        Err(error) => Err(FormatError::at_byte(file, machine.bytes.bytes_read(), error.to_string())),
     }
 }
 
@@ -120,7 +120,7 @@ impl<'w, R: Read, W: Watch> Machine<'w, R, W> {
             stack: Vec::new(),
             marks: Vec::new(),
             memo: Memo::default(),
-            longest_text: limits.document(),
+            longest_text: limits.document_bytes(),
             next_look: OFTEN,
             watch,
             watched: Vec::new(),
@@ -128,30 +128,30 @@ impl<'w, R: Read, W: Watch> Machine<'w, R, W> {
     }
 
     /// Performs one opcode; the value of the pickle at its last. `at` is set to the opcode's byte.
-    fn step(&mut self, at: &mut u64) -> Result<Option<Value>, Trouble> {
-        *at = self.bytes.read();
+    fn perform_opcode(&mut self, at: &mut u64) -> Result<Option<Value>, Trouble> {
+        *at = self.bytes.bytes_read();
         if *at >= self.next_look {
             self.next_look = *at + OFTEN;
             self.check_room(*at)?;
         }
-        let Some(opcode) = self.bytes.next()? else { return Err("the pickle ends without STOP".into()) };
+        let Some(opcode) = self.bytes.next_byte()? else { return Err("the pickle ends without STOP".into()) };
         match opcode {
-            0x80 => self.protocol()?,
+            0x80 => self.read_protocol()?,
             0x95 => {
-                let length = u64::from_le_bytes(self.argument(opcode)?);
-                plausible("frame", length)?;
+                let length = u64::from_le_bytes(self.read_argument(opcode)?);
+                check_length("frame", length)?;
             }
             b'.' => return self.pop().map(Some),
             b'(' if self.marks.len() == DEEPEST => {
                 return Err(Trouble::Wrong(format!("more than {DEEPEST} marks are open")));
             }
             b'(' => self.marks.push(self.stack.len()),
-            0x94 | b'q' | b'r' | b'h' | b'j' => self.remember(opcode)?,
+            0x94 | b'q' | b'r' | b'h' | b'j' => self.remember_top(opcode)?,
             b'N' => self.stack.push(Value::NONE),
             0x88 => self.stack.push(Value::TRUE),
             0x89 => self.stack.push(Value::FALSE),
-            b'K' | b'M' | b'J' | 0x8a | 0x8b | b'G' => self.number(opcode)?,
-            0x8c | b'X' | 0x8d => self.text(opcode)?,
+            b'K' | b'M' | b'J' | 0x8a | 0x8b | b'G' => self.push_number(opcode)?,
+            0x8c | b'X' | 0x8d => self.push_text(opcode)?,
             b']' => {
                 let list = self.heap.list_of()?;
                 self.stack.push(list);
@@ -160,28 +160,28 @@ impl<'w, R: Read, W: Watch> Machine<'w, R, W> {
                 let dict = self.heap.dict_of(*at)?;
                 self.stack.push(dict);
             }
-            b')' | b't' | 0x85 | 0x86 | 0x87 => self.tuple(opcode)?,
-            b'a' | b'e' | b's' | b'u' => self.fill(opcode)?,
-            _ => return Err(Trouble::Wrong(opcode::refusal(opcode))),
+            b')' | b't' | 0x85 | 0x86 | 0x87 => self.push_tuple(opcode)?,
+            b'a' | b'e' | b's' | b'u' => self.fill_container(opcode)?,
+            _ => return Err(Trouble::Wrong(opcode::refusal_reason(opcode))),
         }
         Ok(None)
     }
 
     /// Refuses a pickle whose first `read` bytes take too much memory.
     fn check_room(&self, read: u64) -> Result<(), Trouble> {
-        if self.room() as u64 > read.saturating_mul(TIMES).saturating_add(SMALL) {
+        if self.room_bytes() as u64 > read.saturating_mul(TIMES).saturating_add(SMALL) {
             return Err("its values take far more memory than the pickle is long: it is no honest one".into());
         }
         Ok(())
     }
 
     /// Bytes of everything that was read.
-    fn room(&self) -> usize {
-        self.heap.room() + size_of_val(&*self.stack) + self.memo.room()
+    fn room_bytes(&self) -> usize {
+        self.heap.room_bytes() + size_of_val(&*self.stack) + self.memo.room_bytes()
     }
 
-    fn protocol(&mut self) -> Result<(), Trouble> {
-        match self.argument::<1>(0x80)? {
+    fn read_protocol(&mut self) -> Result<(), Trouble> {
+        match self.read_argument::<1>(0x80)? {
             [0..=HIGHEST] => Ok(()),
             [protocol] => {
                 Err(Trouble::Wrong(format!("protocol {protocol} is not known, only 0 to {HIGHEST}")))
@@ -190,19 +190,19 @@ impl<'w, R: Read, W: Watch> Machine<'w, R, W> {
     }
 
     /// The argument of an opcode.
-    fn argument<const N: usize>(&mut self, opcode: u8) -> Result<[u8; N], Trouble> {
+    fn read_argument<const N: usize>(&mut self, opcode: u8) -> Result<[u8; N], Trouble> {
         let mut bytes = [0; N];
         for byte in &mut bytes {
-            *byte = self.bytes.next()?.ok_or_else(|| cut_short(opcode))?;
+            *byte = self.bytes.next_byte()?.ok_or_else(|| cut_short(opcode))?;
         }
         Ok(bytes)
     }
 
-    fn remember(&mut self, opcode: u8) -> Result<(), Trouble> {
+    fn remember_top(&mut self, opcode: u8) -> Result<(), Trouble> {
         let index = match opcode {
             0x94 => self.memo.count(),
-            b'q' | b'h' => u64::from(self.argument::<1>(opcode)?[0]),
-            _ => u64::from(u32::from_le_bytes(self.argument(opcode)?)),
+            b'q' | b'h' => u64::from(self.read_argument::<1>(opcode)?[0]),
+            _ => u64::from(u32::from_le_bytes(self.read_argument(opcode)?)),
         };
         if matches!(opcode, b'h' | b'j') {
             let value = self.memo.get(index).ok_or_else(|| {
@@ -216,24 +216,24 @@ impl<'w, R: Read, W: Watch> Machine<'w, R, W> {
             }
             self.stack.push(value);
         } else {
-            let value = self.top()?;
+            let value = self.stack_top()?;
             self.memo.put(index, value);
         }
         Ok(())
     }
 
-    fn number(&mut self, opcode: u8) -> Result<(), Trouble> {
+    fn push_number(&mut self, opcode: u8) -> Result<(), Trouble> {
         let number = match opcode {
-            b'K' => i128::from(self.argument::<1>(opcode)?[0]),
-            b'M' => i128::from(u16::from_le_bytes(self.argument(opcode)?)),
-            b'J' => i128::from(i32::from_le_bytes(self.argument(opcode)?)),
+            b'K' => i128::from(self.read_argument::<1>(opcode)?[0]),
+            b'M' => i128::from(u16::from_le_bytes(self.read_argument(opcode)?)),
+            b'J' => i128::from(i32::from_le_bytes(self.read_argument(opcode)?)),
             b'G' => {
-                let float = f64::from_be_bytes(self.argument(opcode)?);
+                let float = f64::from_be_bytes(self.read_argument(opcode)?);
                 let value = self.heap.float_of(float)?;
                 self.stack.push(value);
                 return Ok(());
             }
-            _ => self.long(opcode)?,
+            _ => self.read_long(opcode)?,
         };
         let value = self.heap.whole_of(number)?;
         self.stack.push(value);
@@ -241,18 +241,18 @@ impl<'w, R: Read, W: Watch> Machine<'w, R, W> {
     }
 
     /// A whole number with its length in front: little-endian, two's complement.
-    fn long(&mut self, opcode: u8) -> Result<i128, Trouble> {
+    fn read_long(&mut self, opcode: u8) -> Result<i128, Trouble> {
         const WIDEST: i64 = 16;
         let length = match opcode {
-            0x8a => i64::from(self.argument::<1>(opcode)?[0]),
-            _ => i64::from(i32::from_le_bytes(self.argument(opcode)?)),
+            0x8a => i64::from(self.read_argument::<1>(opcode)?[0]),
+            _ => i64::from(i32::from_le_bytes(self.read_argument(opcode)?)),
         };
         if !(0..=WIDEST).contains(&length) {
             return Err(Trouble::Wrong(format!("an integer of {length} bytes: there are 0 to {WIDEST}")));
         }
         let (mut number, mut bits) = (0_i128, 0);
         for _ in 0..length {
-            let [byte] = self.argument(opcode)?;
+            let [byte] = self.read_argument(opcode)?;
             number |= i128::from(byte) << bits;
             bits += 8;
         }
@@ -260,11 +260,11 @@ impl<'w, R: Read, W: Watch> Machine<'w, R, W> {
         Ok(if (1..128).contains(&bits) { number << (128 - bits) >> (128 - bits) } else { number })
     }
 
-    fn text(&mut self, opcode: u8) -> Result<(), Trouble> {
+    fn push_text(&mut self, opcode: u8) -> Result<(), Trouble> {
         let length = match opcode {
-            0x8c => u64::from(self.argument::<1>(opcode)?[0]),
-            b'X' => u64::from(u32::from_le_bytes(self.argument(opcode)?)),
-            _ => u64::from_le_bytes(self.argument(opcode)?),
+            0x8c => u64::from(self.read_argument::<1>(opcode)?[0]),
+            b'X' => u64::from(u32::from_le_bytes(self.read_argument(opcode)?)),
+            _ => u64::from_le_bytes(self.read_argument(opcode)?),
         };
         if length > self.longest_text {
             let most = self.longest_text;
@@ -272,7 +272,7 @@ impl<'w, R: Read, W: Watch> Machine<'w, R, W> {
                 format!("a text of {length} bytes: there are at most {most} (--input-limit raises it)");
             return Err(Trouble::Wrong(reason));
         }
-        if self.bytes.copy(length, self.heap.text_buffer())? < length {
+        if self.bytes.copy_bytes(length, self.heap.text_buffer())? < length {
             return Err(cut_short(opcode));
         }
         let value = self.heap.text_of().map_err(Trouble::Wrong)?;
@@ -280,13 +280,13 @@ impl<'w, R: Read, W: Watch> Machine<'w, R, W> {
         Ok(())
     }
 
-    fn tuple(&mut self, opcode: u8) -> Result<(), Trouble> {
+    fn push_tuple(&mut self, opcode: u8) -> Result<(), Trouble> {
         let from = match opcode {
             b't' => self.marks.pop().ok_or("there is no mark")?,
             b')' => self.stack.len(),
             _ => {
                 let count = usize::from(opcode - 0x84);
-                let from = self.stack.len().checked_sub(count).filter(|&from| from >= self.floor());
+                let from = self.stack.len().checked_sub(count).filter(|&from| from >= self.stack_floor());
                 from.ok_or("the stack is too short")?
             }
         };
@@ -297,25 +297,25 @@ impl<'w, R: Read, W: Watch> Machine<'w, R, W> {
     }
 
     /// Puts what lies on top of the stack into the list or the dict below it.
-    fn fill(&mut self, opcode: u8) -> Result<(), Trouble> {
+    fn fill_container(&mut self, opcode: u8) -> Result<(), Trouble> {
         let from = match opcode {
             b'a' => self.stack.len().checked_sub(1),
             b's' => self.stack.len().checked_sub(2),
             _ => Some(self.marks.pop().ok_or("there is no mark")?),
         };
-        let from = from.filter(|&from| from > self.floor()).ok_or("the stack is too short")?;
+        let from = from.filter(|&from| from > self.stack_floor()).ok_or("the stack is too short")?;
         let (rest, items) = self.stack.split_at(from);
         let into = rest[from - 1];
         let is_list = matches!(opcode, b'a' | b'e');
         if is_list && into.is_list() {
             match self.number_of(from - 1) {
                 Some(number) => return self.hand_over(number, from),
-                None => self.heap.append(into, items)?,
+                None => self.heap.append_items(into, items)?,
             }
         } else if !is_list && into.is_dict() {
-            self.heap.set(into, items)?;
+            self.heap.set_entries(into, items)?;
         } else {
-            let name = opcode::name(opcode).unwrap_or_default();
+            let name = opcode::opcode_name(opcode).unwrap_or_default();
             return Err(Trouble::Wrong(format!("{name} finds a value of type {}", into.type_name())));
         }
         self.stack.truncate(from);
@@ -354,9 +354,9 @@ impl<'w, R: Read, W: Watch> Machine<'w, R, W> {
             Some(_) => {}
             None => self.watched.push((list, number)),
         }
-        self.watch.entries(&mut self.heap, number, &self.stack[from..]).map_err(Trouble::Refused)?;
+        self.watch.take_entries(&mut self.heap, number, &self.stack[from..]).map_err(Trouble::Refused)?;
         self.stack.truncate(from);
-        self.heap.compact(&mut self.stack, &mut self.watched, &mut self.memo);
+        self.heap.compact_if_worthwhile(&mut self.stack, &mut self.watched, &mut self.memo);
         Ok(())
     }
 
@@ -370,28 +370,28 @@ impl<'w, R: Read, W: Watch> Machine<'w, R, W> {
     }
 
     /// What lies below the last mark is out of reach.
-    fn floor(&self) -> usize {
+    fn stack_floor(&self) -> usize {
         self.marks.last().copied().unwrap_or(0)
     }
 
-    fn top(&self) -> Result<Value, Trouble> {
-        let above = self.stack.len() > self.floor();
+    fn stack_top(&self) -> Result<Value, Trouble> {
+        let above = self.stack.len() > self.stack_floor();
         self.stack.last().copied().filter(|_| above).ok_or_else(|| "the stack is empty".into())
     }
 
     fn pop(&mut self) -> Result<Value, Trouble> {
-        let value = self.top()?;
+        let value = self.stack_top()?;
         self.stack.pop();
         Ok(value)
     }
 }
 
 fn cut_short(opcode: u8) -> Trouble {
-    let name = opcode::name(opcode).unwrap_or_default();
+    let name = opcode::opcode_name(opcode).unwrap_or_default();
     Trouble::Wrong(format!("the pickle ends inside of {name}"))
 }
 
-fn plausible(what: &str, length: u64) -> Result<(), Trouble> {
+fn check_length(what: &str, length: u64) -> Result<(), Trouble> {
     match length {
         0..LONGEST => Ok(()),
         _ => Err(Trouble::Wrong(format!("a {what} of {length} bytes"))),
@@ -410,15 +410,20 @@ mod tests {
             self.0
         }
 
-        fn entries(&mut self, heap: &mut Heap, list: usize, entries: &[Value]) -> Result<(), FormatError> {
+        fn take_entries(
+            &mut self,
+            heap: &mut Heap,
+            list: usize,
+            entries: &[Value],
+        ) -> Result<(), FormatError> {
             self.1.extend(entries.iter().map(|&entry| (list, heap.integer(entry).unwrap_or(-1))));
-            entries.iter().for_each(|&entry| heap.take(entry));
+            entries.iter().for_each(|&entry| heap.take_dict(entry));
             Ok(())
         }
     }
 
     fn load(file: &str, input: &[u8]) -> Result<(Heap, Value), FormatError> {
-        super::load(file, input, InputLimits::default(), &mut Numbers("", Vec::new()))
+        super::load_pickle(file, input, InputLimits::default(), &mut Numbers("", Vec::new()))
     }
 
     fn error(bytes: &[u8]) -> String {
@@ -432,7 +437,7 @@ mod tests {
             \x8a\x06\0\0\0\0\0\x01\x8a\x01\xffG\x3f\xf8\0\0\0\0\0\0\x88\x89N\x8c\x01x\x94\x85\x94eX\x01\0\0\0b)u.";
         let (mut heap, root) = load("p", &bytes[..]).expect("a pickle");
         let record = crate::formats::import::pickle::Fields::new(&mut heap, ["a", "b"])
-            .of(&heap, root)
+            .read_record(&heap, root)
             .expect("a dict");
         assert_eq!(record.byte, 11);
         let items = heap.items(record.values[0].expect("there")).expect("a list");
@@ -477,7 +482,8 @@ mod tests {
 
     fn watched(bytes: &[u8]) -> Result<Vec<(usize, i128)>, String> {
         let mut watch = Numbers("k", Vec::new());
-        super::load("p", bytes, InputLimits::default(), &mut watch).map_err(|error| error.to_string())?;
+        super::load_pickle("p", bytes, InputLimits::default(), &mut watch)
+            .map_err(|error| error.to_string())?;
         Ok(watch.1)
     }
 
@@ -572,7 +578,7 @@ mod tests {
             let mut machine = Machine::new(&bytes[..], limits, &mut watch);
             let mut at = 0;
             let trouble = loop {
-                if let Err(trouble) = machine.step(&mut at) {
+                if let Err(trouble) = machine.perform_opcode(&mut at) {
                     break trouble;
                 }
             };
@@ -581,7 +587,11 @@ mod tests {
             );
             // A value takes 16 bytes at least, and 4 of them may be taken for a byte of the pickle.
             assert!(at <= SMALL / 12 + OFTEN, "{at}");
-            assert!(machine.room() as u64 <= SMALL + TIMES * at + 64 * OFTEN, "{}", machine.room());
+            assert!(
+                machine.room_bytes() as u64 <= SMALL + TIMES * at + 64 * OFTEN,
+                "{}",
+                machine.room_bytes()
+            );
         }
         let error = error(&b"(".repeat(2000));
         assert_eq!(error, "p: byte 1000: more than 1000 marks are open");
@@ -593,8 +603,8 @@ mod tests {
             let bytes = crate::recorded::data_file(&format!("samples/{file}")).expect("it is embedded");
             let mut watch = Numbers("", Vec::new());
             let mut machine = Machine::new(&bytes[..], InputLimits::default(), &mut watch);
-            while machine.step(&mut 0).is_ok_and(|root| root.is_none()) {}
-            let (read, room) = (machine.bytes.read(), machine.room() as u64);
+            while machine.perform_opcode(&mut 0).is_ok_and(|root| root.is_none()) {}
+            let (read, room) = (machine.bytes.bytes_read(), machine.room_bytes() as u64);
             assert_eq!(read, bytes.len() as u64, "{file}");
             assert!(2 * room <= TIMES * read, "{file}: {room} bytes for {read}");
         }

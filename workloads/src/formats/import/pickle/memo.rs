@@ -20,7 +20,7 @@ impl Memo {
     }
 
     /// Bytes of its entries.
-    pub(crate) fn room(&self) -> usize {
+    pub(crate) fn room_bytes(&self) -> usize {
         size_of_val(&*self.dense) + map_room(&self.sparse)
     }
 
@@ -42,7 +42,7 @@ impl Memo {
     }
 
     /// The values with numbers from this on; `None` where the numbers are not those of a pickler.
-    pub(crate) fn since(&mut self, number: usize) -> Option<&mut [Value]> {
+    pub(crate) fn values_since(&mut self, number: usize) -> Option<&mut [Value]> {
         let usual = self.sparse.is_empty() && !self.has_changed;
         self.dense.get_mut(number..).filter(|_| usual)
     }

@@ -26,5 +26,5 @@ mod value;
 
 pub(crate) use fields::{Fields, Record};
 pub(crate) use heap::Heap;
-pub(crate) use machine::{Watch, load};
+pub(crate) use machine::{Watch, load_pickle};
 pub(crate) use value::Value;

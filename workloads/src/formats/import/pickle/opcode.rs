@@ -73,13 +73,13 @@ const NAMES: [(u8, &str); 68] = [
 ];
 
 /// The name of an opcode.
-pub(crate) fn name(opcode: u8) -> Option<&'static str> {
+pub(crate) fn opcode_name(opcode: u8) -> Option<&'static str> {
     NAMES.iter().find(|(known, _)| *known == opcode).map(|(_, name)| *name)
 }
 
 /// Why an opcode is not performed.
-pub(crate) fn refusal(opcode: u8) -> String {
-    let Some(name) = name(opcode) else { return format!("0x{opcode:02x} is no opcode of pickle") };
+pub(crate) fn refusal_reason(opcode: u8) -> String {
+    let Some(name) = opcode_name(opcode) else { return format!("0x{opcode:02x} is no opcode of pickle") };
     match name {
         "GLOBAL" | "STACK_GLOBAL" | "REDUCE" | "INST" | "OBJ" | "NEWOBJ" | "NEWOBJ_EX" | "BUILD" | "EXT1"
         | "EXT2" | "EXT4" | "PERSID" | "BINPERSID" => {
@@ -98,6 +98,6 @@ mod tests {
         for (at, (opcode, name)) in NAMES.iter().enumerate() {
             assert!(NAMES[..at].iter().all(|(other, alias)| other != opcode && alias != name), "{name}");
         }
-        assert_eq!(refusal(0xFF), "0xff is no opcode of pickle");
+        assert_eq!(refusal_reason(0xFF), "0xff is no opcode of pickle");
     }
 }

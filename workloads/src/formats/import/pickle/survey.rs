@@ -28,12 +28,12 @@ pub(crate) struct Lengths {
 
 impl Survey {
     /// Bytes of what is known.
-    pub(crate) fn room(&self) -> usize {
+    pub(crate) fn room_bytes(&self) -> usize {
         map_room(&self.known)
     }
 
     /// Notes that a list or a dict gets values, and may move.
-    pub(crate) fn changes(&mut self, container: Value) {
+    pub(crate) fn note_change(&mut self, container: Value) {
         let old = if container.is_dict() { self.old.dicts } else { self.old.spans };
         self.is_off |= container.index() < old;
     }

@@ -27,20 +27,20 @@ const KINDS: [Kind; 8] =
     [Kind::Constant, Kind::Whole, Kind::Wide, Kind::Float, Kind::List, Kind::Tuple, Kind::Dict, Kind::Text];
 
 impl Value {
-    pub(crate) const NONE: Self = Self::of(Kind::Constant, 0);
-    pub(crate) const FALSE: Self = Self::of(Kind::Constant, 1);
-    pub(crate) const TRUE: Self = Self::of(Kind::Constant, 2);
+    pub(crate) const NONE: Self = Self::from_kind(Kind::Constant, 0);
+    pub(crate) const FALSE: Self = Self::from_kind(Kind::Constant, 1);
+    pub(crate) const TRUE: Self = Self::from_kind(Kind::Constant, 2);
     /// A dict that was taken and is no longer there.
-    pub(crate) const TAKEN: Self = Self::of(Kind::Constant, 3);
+    pub(crate) const TAKEN: Self = Self::from_kind(Kind::Constant, 3);
 
-    const fn of(kind: Kind, payload: u32) -> Self {
+    const fn from_kind(kind: Kind, payload: u32) -> Self {
         Self(payload << KIND_BITS | kind as u32)
     }
 
     /// The value with such an index, if there is room for it.
-    pub(crate) fn at(kind: Kind, index: usize) -> Result<Self, &'static str> {
+    pub(crate) fn from_index(kind: Kind, index: usize) -> Result<Self, &'static str> {
         let index = u32::try_from(index).ok().filter(|index| index >> (u32::BITS - KIND_BITS) == 0);
-        index.map(|index| Self::of(kind, index)).ok_or(FULL)
+        index.map(|index| Self::from_kind(kind, index)).ok_or(FULL)
     }
 
     pub(crate) const fn kind(self) -> Kind {
@@ -64,13 +64,13 @@ impl Value {
     }
 
     /// The index of a number that fits no 64 bits: such numbers are rare, and come behind the constants.
-    pub(crate) fn huge(self) -> Option<usize> {
+    pub(crate) fn huge_index(self) -> Option<usize> {
         (self.kind() == Kind::Constant).then(|| self.index().checked_sub(CONSTANTS)).flatten()
     }
 
     /// A number that fits no 64 bits, by its index.
     pub(crate) fn of_huge(index: usize) -> Result<Self, &'static str> {
-        Self::at(Kind::Constant, CONSTANTS + index)
+        Self::from_index(Kind::Constant, CONSTANTS + index)
     }
 
     pub(crate) fn is_list(self) -> bool {
@@ -86,7 +86,7 @@ impl Value {
         match self.kind() {
             Kind::Constant if self == Self::NONE => "None",
             Kind::Constant if self == Self::TAKEN => "dict",
-            Kind::Constant if self.huge().is_some() => "int",
+            Kind::Constant if self.huge_index().is_some() => "int",
             Kind::Constant => "bool",
             Kind::Whole | Kind::Wide => "int",
             Kind::Float => "float",

@@ -7,9 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::left::Left;
+use super::left::LeftOutTensors;
 use super::model::{Call, Model, Subgraph};
-use crate::formats::flatbuffer::{Broken, Spent, TABLE};
+use crate::formats::flatbuffer::{Broken, ReadBudget, TABLE};
 
 /// Subgraphs that run each other.
 const DEEPEST: usize = 16;
@@ -56,19 +56,19 @@ pub(crate) struct Lives<'m> {
 }
 
 impl<'m> Lives<'m> {
-    pub(crate) fn of(model: &'m Model, root: usize, spent: &mut Spent) -> Result<Self, Broken> {
+    pub(crate) fn from_model(model: &'m Model, root: usize, spent: &mut ReadBudget) -> Result<Self, Broken> {
         let mut lives = Self::default();
-        lives.run(model, root, (&mut Vec::new(), ""), spent)?;
+        lives.run_subgraph(model, root, (&mut Vec::new(), ""), spent)?;
         Ok(lives)
     }
 
     /// Runs a subgraph inside of those that are `open`, whose operators are called `inside`.
-    fn run(
+    fn run_subgraph(
         &mut self,
         model: &'m Model,
         number: usize,
         (open, inside): (&mut Vec<usize>, &str),
-        spent: &mut Spent,
+        spent: &mut ReadBudget,
     ) -> Result<(), Broken> {
         let subgraph = &model.subgraphs[number];
         let refused = |reason: String| Err(Broken::new(subgraph.at, reason));
@@ -78,91 +78,98 @@ impl<'m> Lives<'m> {
         if open.len() == DEEPEST {
             return refused(format!("more than {DEEPEST} subgraphs run each other"));
         }
-        spent.take(TABLE * (1 + subgraph.tensors.len()), subgraph.at)?;
+        spent.take_bytes(TABLE * (1 + subgraph.tensors.len()), subgraph.at)?;
         let is_ours = open.is_empty();
         open.push(number);
         self.subgraphs.insert(number);
         let begin = self.next;
         self.next += u64::from(!is_ours);
         for &input in &subgraph.inputs {
-            self.touch(model, input, (begin, None), is_ours);
+            self.touch_tensor(model, input, (begin, None), is_ours);
         }
         for (at, call) in subgraph.calls.iter().enumerate() {
             let name = format!("{inside}{at}:{}", call.name);
-            spent.take(TABLE + name.len() + 4 * (call.inputs.len() + call.outputs.len()), subgraph.at)?;
-            self.call(model, call, name, is_ours);
+            spent
+                .take_bytes(TABLE + name.len() + 4 * (call.inputs.len() + call.outputs.len()), subgraph.at)?;
+            self.call_operator(model, call, name, is_ours);
             let inside = call.runs.first().map(|_| format!("{}/", self.ops[self.ops.len() - 1]));
             for &other in &call.runs {
-                self.run(model, other, (open, inside.as_deref().unwrap_or_default()), spent)?;
+                self.run_subgraph(model, other, (open, inside.as_deref().unwrap_or_default()), spent)?;
             }
             let last = self.next - 1;
-            call.inputs.iter().chain(&call.outputs).for_each(|&tensor| self.keep(tensor, last));
+            call.inputs.iter().chain(&call.outputs).for_each(|&tensor| self.keep_until(tensor, last));
         }
-        self.give(subgraph);
+        self.give_outputs(subgraph);
         open.pop();
         Ok(())
     }
 
     /// Makes an operator's outputs.
-    fn call(&mut self, model: &'m Model, call: &'m Call, name: String, is_ours: bool) {
+    fn call_operator(&mut self, model: &'m Model, call: &'m Call, name: String, is_ours: bool) {
         let (step, op) = (self.next, self.ops.len());
         self.next += 1;
         self.ops.push(name);
         self.calls.push((step, call));
-        let shown = call.inputs.first().map(|&input| self.base(input));
+        let shown = call.inputs.first().map(|&input| self.base_tensor(input));
         let shown = shown.filter(|base| call.is_view && self.lives.contains_key(base));
         for (at, &output) in call.outputs.iter().enumerate() {
-            match shown.filter(|_| at == 0 && !self.lives.contains_key(&self.base(output))) {
+            match shown.filter(|_| at == 0 && !self.lives.contains_key(&self.base_tensor(output))) {
                 Some(base) => {
                     self.views.insert(output, base);
                     let bytes = model.tensors[output].bytes.unwrap_or(0);
                     self.lives.entry(base).and_modify(|life| life.bytes = life.bytes.max(bytes));
                 }
-                None => self.touch(model, output, (step, Some(op)), is_ours),
+                None => self.touch_tensor(model, output, (step, Some(op)), is_ours),
             }
         }
     }
 
     /// Keeps what a subgraph gives until its end.
-    fn give(&mut self, subgraph: &Subgraph) {
+    fn give_outputs(&mut self, subgraph: &Subgraph) {
         let end = self.next.saturating_sub(1);
         for &output in &subgraph.outputs {
-            self.keep(output, end);
-            let base = self.base(output);
+            self.keep_until(output, end);
+            let base = self.base_tensor(output);
             self.lives.entry(base).and_modify(|life| life.is_output = true);
         }
     }
 
     /// Begins the life of a tensor that has none.
-    fn touch(&mut self, model: &Model, tensor: usize, (start, step): (u64, Option<usize>), is_ours: bool) {
+    fn touch_tensor(
+        &mut self,
+        model: &Model,
+        tensor: usize,
+        (start, step): (u64, Option<usize>),
+        is_ours: bool,
+    ) {
         let bytes = model.tensors[tensor].bytes.unwrap_or(0);
         let life = Life { start, last: start, step, bytes, is_output: false, is_ours };
-        self.lives.entry(self.base(tensor)).or_insert(life);
-        self.keep(tensor, start);
+        self.lives.entry(self.base_tensor(tensor)).or_insert(life);
+        self.keep_until(tensor, start);
     }
 
-    fn keep(&mut self, tensor: usize, last: u64) {
-        let base = self.base(tensor);
+    fn keep_until(&mut self, tensor: usize, last: u64) {
+        let base = self.base_tensor(tensor);
         self.lives.entry(base).and_modify(|life| life.last = life.last.max(last));
     }
 
     /// The tensor whose memory one is in.
-    fn base(&self, tensor: usize) -> usize {
+    fn base_tensor(&self, tensor: usize) -> usize {
         self.views.get(&tensor).copied().unwrap_or(tensor)
     }
 
     /// The tensors that are planned, by number; the others are counted.
-    pub(crate) fn planned(&self, model: &Model, left: &mut Left) -> Vec<(usize, Life)> {
+    pub(crate) fn planned_tensors(&self, model: &Model, left: &mut LeftOutTensors) -> Vec<(usize, Life)> {
         let all = self.subgraphs.iter().flat_map(|&number| model.subgraphs[number].tensors.clone());
         for tensor in all.filter(|tensor| !self.lives.contains_key(tensor)) {
-            left.unused(&model.tensors[tensor]);
+            left.count_unused(&model.tensors[tensor]);
         }
         let lives = self.lives.iter().map(|(&tensor, &life)| (tensor, life));
-        lives.filter(|&(tensor, _)| left.keeps(&model.tensors[tensor])).collect()
+        lives.filter(|&(tensor, _)| left.keeps_tensor(&model.tensors[tensor])).collect()
     }
 
     /// Tensors that may be written over others, which end there: output, input.
-    pub(crate) fn permissions(&self, model: &Model) -> Vec<(usize, usize)> {
+    pub(crate) fn in_place_pairs(&self, model: &Model) -> Vec<(usize, usize)> {
         let mut permissions = Vec::new();
         for (number, &(step, call)) in self.calls.iter().enumerate() {
             let &[output] = call.outputs.as_slice() else { continue };
@@ -175,13 +182,16 @@ impl<'m> Lives<'m> {
                 read.elements == made.elements && read.bytes == made.bytes
             };
             for (at, &input) in call.inputs.iter().enumerate().take(call.elementwise) {
-                let of = self.base(input);
-                let is_new = call.inputs[..at].iter().all(|&other| self.base(other) != of);
+                let of = self.base_tensor(input);
+                let is_new = call.inputs[..at].iter().all(|&other| self.base_tensor(other) != of);
                 let ends = self
                     .lives
                     .get(&of)
                     .is_some_and(|life| life.last == step && !life.is_output && life.bytes >= made.bytes);
-                if is_new && ends && call.inputs.iter().filter(|&&input| self.base(input) == of).all(fits) {
+                if is_new
+                    && ends
+                    && call.inputs.iter().filter(|&&input| self.base_tensor(input) == of).all(fits)
+                {
                     permissions.push((output, of));
                 }
             }

@@ -23,12 +23,12 @@ mod operators;
 
 use std::collections::BTreeMap;
 
-use self::left::Left;
+use self::left::LeftOutTensors;
 use self::lives::{Life, Lives};
 use self::model::Model;
-use super::gather::{Found, Gather, Rule};
+use super::gather::{FoundBuffer, Rule, TraceGatherer};
 use super::{Dropped, Framework, Imported, Input, Part, Reader};
-use crate::formats::flatbuffer::{Broken, Spent};
+use crate::formats::flatbuffer::{Broken, ReadBudget};
 use crate::formats::{FormatError, ReadOptions};
 
 pub(crate) use self::model::{METADATA, TENSORS_KEY, VIEWS_KEY};
@@ -39,7 +39,7 @@ pub(crate) const READER: Reader = Reader {
     endings: &[".tflite"],
     has_lines: false,
     looks_like,
-    read,
+    read: read_tflite,
 };
 
 const IDENTIFIER: &[u8] = b"TFL3";
@@ -50,23 +50,30 @@ fn looks_like(start: &[u8]) -> bool {
     start.get(4..8) == Some(IDENTIFIER)
 }
 
-fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
-    let file = input.file().to_owned();
-    let bytes = input.bytes()?;
+fn read_tflite(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
+    let file = input.file_name().to_owned();
+    let bytes = input.read_bytes()?;
     let broken = |Broken { at, reason }| FormatError::at_byte(&file, at, reason);
     if !looks_like(&bytes) {
         return Err(broken(Broken::new(bytes.len().min(4), "there is no identifier TFL3")));
     }
-    let model = Model::of(&bytes).map_err(broken)?;
+    let model = Model::from_bytes(&bytes).map_err(broken)?;
     let mut imported = Imported::default();
-    let (mut left, mut seen) = (Left::default(), vec![false; model.subgraphs.len()]);
-    let mut spent = Spent::of(&bytes);
-    for root in model.roots() {
-        let lives = Lives::of(&model, root, &mut spent).map_err(broken)?;
+    let (mut left, mut seen) = (LeftOutTensors::default(), vec![false; model.subgraphs.len()]);
+    let mut spent = ReadBudget::from_bytes(&bytes);
+    for root in model.root_subgraphs() {
+        let lives = Lives::from_model(&model, root, &mut spent).map_err(broken)?;
         lives.subgraphs.iter().for_each(|&subgraph| seen[subgraph] = true);
-        imported.parts.push(part(&model, root, &lives, (&file, options), &mut left, &mut imported.dropped)?);
+        imported.parts.push(build_part(
+            &model,
+            root,
+            &lives,
+            (&file, options),
+            &mut left,
+            &mut imported.dropped,
+        )?);
     }
-    imported.dropped.extend(left.dropped());
+    imported.dropped.extend(left.as_dropped());
     let unseen = seen.iter().filter(|&&seen| !seen).count() as u64;
     let why = "no other subgraph that is run leads to them";
     imported.dropped.extend(Dropped::from_count(unseen, "subgraphs that run each other", why));
@@ -77,30 +84,30 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
 }
 
 /// A subgraph with all that it runs.
-fn part(
+fn build_part(
     model: &Model,
     root: usize,
     lives: &Lives<'_>,
     (file, options): (&str, &ReadOptions),
-    left: &mut Left,
+    left: &mut LeftOutTensors,
     dropped: &mut Vec<Dropped>,
 ) -> Result<Part, FormatError> {
-    let planned: Vec<(usize, Life)> = lives.planned(model, left);
+    let planned: Vec<(usize, Life)> = lives.planned_tensors(model, left);
     let place = |tensor: usize| model.offline.get(tensor).and_then(|&offset| u64::try_from(offset).ok());
-    let mut gather = Gather::new(file, options);
-    gather.meta("framework", "TFLite");
-    gather.meta("clock", "operators");
-    gather.meta(TENSORS_KEY, model.tensors.len().to_string());
+    let mut gather = TraceGatherer::new(file, options);
+    gather.set_metadata("framework", "TFLite");
+    gather.set_metadata("clock", "operators");
+    gather.set_metadata(TENSORS_KEY, model.tensors.len().to_string());
     let views: Vec<String> = lives.views.iter().map(|(view, of)| format!("{view}={of}")).collect();
     if !views.is_empty() {
         let why = "each is one buffer with what it shows, as large as the largest";
         dropped.push(Dropped::new(views.len() as u64, "views", why));
-        gather.meta(VIEWS_KEY, views.join(" "));
+        gather.set_metadata(VIEWS_KEY, views.join(" "));
     }
     gather.align_as(Rule { bytes: ALIGNMENT, rounds: true, why: "as in TensorFlow Lite Micro" });
     let mut buffers: BTreeMap<usize, usize> = BTreeMap::new();
     for (at, life) in planned {
-        let found = Found {
+        let found = FoundBuffer {
             name: format!("{at}:{}", model.tensors[at].name),
             start: life.start,
             end: life.last + 1,
@@ -110,9 +117,9 @@ fn part(
             place: place(at),
             row: None,
         };
-        buffers.extend(gather.buffer(found).map(|buffer| (at, buffer)));
+        buffers.extend(gather.append_buffer(found).map(|buffer| (at, buffer)));
     }
-    for (output, input) in lives.permissions(model) {
+    for (output, input) in lives.in_place_pairs(model) {
         if let (Some(&output), Some(&input)) = (buffers.get(&output), buffers.get(&input)) {
             gather.may_overwrite(output, input);
         }
@@ -122,7 +129,7 @@ fn part(
         name => name.to_owned(),
     };
     let name = if root == 0 { name } else { format!("{name}#{root}") };
-    gather.finish(name, Framework::new("TFLite"), dropped)
+    gather.build_part(name, Framework::new("TFLite"), dropped)
 }
 
 #[cfg(test)]

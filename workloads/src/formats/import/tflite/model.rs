@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::operators;
-use crate::formats::flatbuffer::{Broken, Spent, TABLE, Table, Vector};
+use crate::formats::flatbuffer::{Broken, ReadBudget, TABLE, Table, Vector};
 
 /// The name of the metadata.
 pub(crate) const METADATA: &str = "OfflineMemoryAllocation";
@@ -64,22 +64,23 @@ struct Shared {
 }
 
 impl Model {
-    pub(crate) fn of(bytes: &[u8]) -> Result<Self, Broken> {
-        let mut spent = Spent::of(bytes);
-        let root = Table::root(bytes)?;
-        let subgraphs = root.vector(2, 4)?;
-        let buffers = root.vector(4, 4)?;
-        let operators = operators(root, &mut spent)?;
+    pub(crate) fn from_bytes(bytes: &[u8]) -> Result<Self, Broken> {
+        let mut spent = ReadBudget::from_bytes(bytes);
+        let root = Table::root_table(bytes)?;
+        let subgraphs = root.read_vector(2, 4)?;
+        let buffers = root.read_vector(4, 4)?;
+        let operators = read_operators(root, &mut spent)?;
         let shared = Shared { has_data: has_data(buffers)?, operators, subgraphs: subgraphs.len() };
-        let mut model = Self { tensors: Vec::new(), subgraphs: Vec::new(), offline: offline(root, buffers)? };
+        let mut model =
+            Self { tensors: Vec::new(), subgraphs: Vec::new(), offline: offline_offsets(root, buffers)? };
         for subgraph in subgraphs.tables() {
-            model.subgraph(subgraph?, &shared, &mut spent)?;
+            model.read_subgraph(subgraph?, &shared, &mut spent)?;
         }
         Ok(model)
     }
 
     /// The subgraphs that no other runs. The first is always one: with it a run begins.
-    pub(crate) fn roots(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn root_subgraphs(&self) -> impl Iterator<Item = usize> {
         let mut is_run = vec![false; self.subgraphs.len()];
         let calls = self.subgraphs.iter().flat_map(|subgraph| &subgraph.calls);
         calls.flat_map(|call| &call.runs).for_each(|&subgraph| is_run[subgraph] = true);
@@ -90,108 +91,114 @@ impl Model {
             .map(|(number, _)| number)
     }
 
-    fn subgraph(&mut self, table: Table<'_>, shared: &Shared, spent: &mut Spent) -> Result<(), Broken> {
-        spent.take(TABLE + table.vector(4, 1)?.len(), table.at())?;
+    fn read_subgraph(
+        &mut self,
+        table: Table<'_>,
+        shared: &Shared,
+        spent: &mut ReadBudget,
+    ) -> Result<(), Broken> {
+        spent.take_bytes(TABLE + table.read_vector(4, 1)?.len(), table.byte_offset())?;
         let first = self.tensors.len();
-        for tensor in table.vector(0, 4)?.tables() {
-            self.tensors.push(shared.tensor(tensor?, spent)?);
+        for tensor in table.read_vector(0, 4)?.tables() {
+            self.tensors.push(shared.read_tensor(tensor?, spent)?);
         }
         let count = self.tensors.len() - first;
-        let list = |of: Table<'_>, field: u16, spent: &mut Spent| {
-            let vector = of.vector(field, 4)?;
-            spent.take(4 * vector.len(), of.at())?;
+        let list = |of: Table<'_>, field: u16, spent: &mut ReadBudget| {
+            let vector = of.read_vector(field, 4)?;
+            spent.take_bytes(4 * vector.len(), of.byte_offset())?;
             let check = |number: i32| match usize::try_from(number) {
                 Ok(number) if number < count => Ok(Some(first + number)),
                 // An input that is left out.
                 Err(_) if number == -1 => Ok(None),
-                _ => Err(Broken::new(of.at(), format!("there is no tensor {number} of {count}"))),
+                _ => Err(Broken::new(of.byte_offset(), format!("there is no tensor {number} of {count}"))),
             };
             let numbers = vector.ints().map(check).collect::<Result<Vec<_>, _>>()?;
             Ok(numbers.into_iter().flatten().collect::<Vec<usize>>())
         };
         let (inputs, outputs) = (list(table, 1, spent)?, list(table, 2, spent)?);
         let mut calls = Vec::new();
-        for operator in table.vector(3, 4)?.tables() {
+        for operator in table.read_vector(3, 4)?.tables() {
             let operator = operator?;
-            let (number, name) = shared.operator(operator)?;
-            spent.take(TABLE + name.len(), operator.at())?;
+            let (number, name) = shared.operator_code(operator)?;
+            spent.take_bytes(TABLE + name.len(), operator.byte_offset())?;
             let (inputs, outputs) = (list(operator, 1, spent)?, list(operator, 2, spent)?);
             calls.push(Call {
                 is_view: operators::VIEWS.contains(number),
-                elementwise: operators::elementwise(*number),
+                elementwise: operators::replaceable_inputs(*number),
                 name: name.clone(),
                 inputs,
                 outputs,
-                runs: shared.runs(operator, *number)?,
+                runs: shared.subgraphs_run(operator, *number)?,
             });
         }
-        let (name, tensors) = (table.string(4)?, first..self.tensors.len());
-        self.subgraphs.push(Subgraph { name, tensors, at: table.at(), inputs, outputs, calls });
+        let (name, tensors) = (table.read_string(4)?, first..self.tensors.len());
+        self.subgraphs.push(Subgraph { name, tensors, at: table.byte_offset(), inputs, outputs, calls });
         Ok(())
     }
 }
 
 impl Shared {
-    fn operator(&self, operator: Table<'_>) -> Result<&(u32, String), Broken> {
+    fn operator_code(&self, operator: Table<'_>) -> Result<&(u32, String), Broken> {
         let code = operator.u32(0)?;
         let known = usize::try_from(code).ok().and_then(|code| self.operators.get(code));
-        known.ok_or_else(|| Broken::new(operator.at(), format!("there is no operator code {code}")))
+        known.ok_or_else(|| Broken::new(operator.byte_offset(), format!("there is no operator code {code}")))
     }
 
     /// The subgraphs that an operator runs, one after the other.
-    fn runs(&self, operator: Table<'_>, code: u32) -> Result<Vec<usize>, Broken> {
-        let fields = operators::runs(code);
+    fn subgraphs_run(&self, operator: Table<'_>, code: u32) -> Result<Vec<usize>, Broken> {
+        let fields = operators::subgraph_count(code);
         if fields == 0 {
             return Ok(Vec::new());
         }
-        let Some(options) = operator.table(4)? else {
-            return Err(Broken::new(operator.at(), "it does not say which subgraphs it runs"));
+        let Some(options) = operator.read_table(4)? else {
+            return Err(Broken::new(operator.byte_offset(), "it does not say which subgraphs it runs"));
         };
         let number = |field: u16| {
             let number = options.u32(field)?;
             let known = usize::try_from(number).ok().filter(|&number| number < self.subgraphs);
             let count = self.subgraphs;
-            known
-                .ok_or_else(|| Broken::new(options.at(), format!("there is no subgraph {number} of {count}")))
+            known.ok_or_else(|| {
+                Broken::new(options.byte_offset(), format!("there is no subgraph {number} of {count}"))
+            })
         };
         (0..fields).map(number).collect()
     }
 
-    fn tensor(&self, table: Table<'_>, spent: &mut Spent) -> Result<Tensor, Broken> {
-        let bad = |reason: String| Broken::new(table.at(), reason);
+    fn read_tensor(&self, table: Table<'_>, spent: &mut ReadBudget) -> Result<Tensor, Broken> {
+        let bad = |reason: String| Broken::new(table.byte_offset(), reason);
         let buffer = table.u32(2)?;
         let has_data = usize::try_from(buffer).ok().and_then(|buffer| self.has_data.get(buffer));
         let has_data = *has_data.ok_or_else(|| bad(format!("there is no buffer {buffer}")))?;
-        let dims = table.vector(0, 4)?.len() + table.vector(7, 4)?.len();
-        spent.take(TABLE + 4 * dims + table.vector(3, 1)?.len(), table.at())?;
+        let dims = table.read_vector(0, 4)?.len() + table.read_vector(7, 4)?.len();
+        spent.take_bytes(TABLE + 4 * dims + table.read_vector(3, 1)?.len(), table.byte_offset())?;
         let mut elements = 1_u64;
-        for dim in table.vector(0, 4)?.ints() {
+        for dim in table.read_vector(0, 4)?.ints() {
             let dim = u64::try_from(dim).map_err(|_| bad(format!("a dimension of {dim}")))?;
             elements =
                 elements.checked_mul(dim).ok_or_else(|| bad("its elements do not fit 64 bits".to_owned()))?;
         }
-        let bytes = match operators::bits(table.u8(1)?) {
+        let bytes = match operators::element_bits(table.u8(1)?) {
             Some(bits) => {
                 let bits = elements.checked_mul(bits);
                 Some(bits.ok_or_else(|| bad("its bytes do not fit 64 bits".to_owned()))?.div_ceil(8))
             }
             None => None,
         };
-        let is_dynamic = table.vector(7, 4)?.ints().any(|dim| dim < 0);
+        let is_dynamic = table.read_vector(7, 4)?.ints().any(|dim| dim < 0);
         let is_variable = table.u8(5)? != 0;
-        Ok(Tensor { name: table.string(3)?, bytes, elements, has_data, is_variable, is_dynamic })
+        Ok(Tensor { name: table.read_string(3)?, bytes, elements, has_data, is_variable, is_dynamic })
     }
 }
 
-fn operators(root: Table<'_>, spent: &mut Spent) -> Result<Vec<(u32, String)>, Broken> {
+fn read_operators(root: Table<'_>, spent: &mut ReadBudget) -> Result<Vec<(u32, String)>, Broken> {
     let mut operators = Vec::new();
-    for code in root.vector(1, 4)?.tables() {
+    for code in root.read_vector(1, 4)?.tables() {
         let code = code?;
         // The field of a byte came first, and ends at 127.
         let number = u32::from(code.u8(0)?).max(code.u32(3)?);
-        spent.take(TABLE + code.vector(1, 1)?.len(), code.at())?;
-        let custom = if number == operators::CUSTOM { code.string(1)? } else { String::new() };
-        let name = if custom.is_empty() { operators::name(number) } else { custom };
+        spent.take_bytes(TABLE + code.read_vector(1, 1)?.len(), code.byte_offset())?;
+        let custom = if number == operators::CUSTOM { code.read_string(1)? } else { String::new() };
+        let name = if custom.is_empty() { operators::operator_name(number) } else { custom };
         operators.push((number, name));
     }
     Ok(operators)
@@ -202,19 +209,19 @@ fn has_data(buffers: Vector<'_>) -> Result<Vec<bool>, Broken> {
     for buffer in buffers.tables() {
         let buffer = buffer?;
         // Large models keep data behind the flatbuffer: `offset` and `size`.
-        has_data.push(buffer.vector(0, 1)?.len() > 0 || buffer.u64(1)? > 1);
+        has_data.push(buffer.read_vector(0, 1)?.len() > 0 || buffer.u64(1)? > 1);
     }
     Ok(has_data)
 }
 
 /// The offsets of the offline plan in a model's metadata.
-fn offline(root: Table<'_>, buffers: Vector<'_>) -> Result<Vec<i32>, Broken> {
-    for metadata in root.vector(6, 4)?.tables() {
+fn offline_offsets(root: Table<'_>, buffers: Vector<'_>) -> Result<Vec<i32>, Broken> {
+    for metadata in root.read_vector(6, 4)?.tables() {
         let metadata = metadata?;
-        if metadata.vector(0, 1)?.bytes() == METADATA.as_bytes() {
+        if metadata.read_vector(0, 1)?.bytes() == METADATA.as_bytes() {
             let number = usize::try_from(metadata.u32(1)?).unwrap_or(usize::MAX);
-            let buffer = buffers.table(number)?;
-            let words = buffer.vector(0, 1)?.bytes().as_chunks::<4>().0;
+            let buffer = buffers.table_at(number)?;
+            let words = buffer.read_vector(0, 1)?.bytes().as_chunks::<4>().0;
             let mut words = words.iter().map(|&word| i32::from_le_bytes(word)).skip(2);
             let count = words.next().and_then(|count| usize::try_from(count).ok()).unwrap_or(0);
             return Ok(words.take(count).collect());

@@ -27,7 +27,7 @@ pub(crate) const CUSTOM: u32 = 32;
 pub(crate) const VIEWS: [u32; 3] = [22, 43, 70];
 
 /// How many subgraphs an operator runs, which its options list: `IF`, `WHILE`, `CALL_ONCE`.
-pub(crate) const fn runs(code: u32) -> u16 {
+pub(crate) const fn subgraph_count(code: u32) -> u16 {
     match code {
         118 | 119 => 2,
         129 => 1,
@@ -50,7 +50,7 @@ const BINARY: [&str; 18] = [
 ];
 
 /// How many of its first inputs an operator's output may be written over, where they are as large.
-pub(crate) fn elementwise(code: u32) -> usize {
+pub(crate) fn replaceable_inputs(code: u32) -> usize {
     let known = usize::try_from(code).ok().and_then(|code| NAMES.get(code));
     match known {
         Some(name) if UNARY.contains(name) => 1,
@@ -60,13 +60,13 @@ pub(crate) fn elementwise(code: u32) -> usize {
 }
 
 /// The name of an operator, or its number.
-pub(crate) fn name(code: u32) -> String {
+pub(crate) fn operator_name(code: u32) -> String {
     let known = usize::try_from(code).ok().and_then(|code| NAMES.get(code));
     known.map_or_else(|| format!("operator-{code}"), |&name| name.to_owned())
 }
 
 /// Bits of an element, by `TensorType`; none of strings, resources and variants.
-pub(crate) const fn bits(of: u8) -> Option<u64> {
+pub(crate) const fn element_bits(of: u8) -> Option<u64> {
     Some(match of {
         17 => 4,
         3 | 6 | 9 => 8,
@@ -87,10 +87,10 @@ mod tests {
         for (code, expected) in
             [(0, "add"), (22, "reshape"), (32, "custom"), (43, "squeeze"), (70, "expand_dims")]
         {
-            assert_eq!(name(code), expected);
+            assert_eq!(operator_name(code), expected);
         }
         assert_eq!(
-            (name(114), name(119), name(999)),
+            (operator_name(114), operator_name(119), operator_name(999)),
             ("quantize".into(), "while".into(), "operator-999".into())
         );
     }

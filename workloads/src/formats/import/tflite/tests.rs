@@ -79,7 +79,7 @@ fn what_an_operator_runs_shares_the_memory() {
     let of =
         |category: &str| labels.iter().filter(|label| label.category.as_deref() == Some(category)).count();
     assert_eq!((of("input"), of("output"), of("activation")), (1, 1, 7));
-    assert_eq!(trace.labels.meta(TENSORS_KEY), Some("9"));
+    assert_eq!(trace.labels.meta_value(TENSORS_KEY), Some("9"));
     // Inside of the loop what ends may be overwritten, what it gives may not.
     let permitted: Vec<(usize, usize)> =
         trace.instance.in_place().iter().map(|pair| (pair.output.index(), pair.input.index())).collect();
@@ -149,9 +149,10 @@ fn subgraphs_that_run_others_again_and_again_are_refused() {
 /// The file with one vector of its root in which the first table stands again and again: few bytes, read many times.
 fn again(whole: &[u8], vector: u16, count: u32) -> Vec<u8> {
     let mut many = whole.to_vec();
-    let root = Table::root(whole).expect("a model");
-    let table = root.vector(vector, 4).and_then(|tables| tables.table(0)).expect("there").at();
-    let field = root.field(vector).expect("valid").expect("there");
+    let root = Table::root_table(whole).expect("a model");
+    let table =
+        root.read_vector(vector, 4).and_then(|tables| tables.table_at(0)).expect("there").byte_offset();
+    let field = root.field_offset(vector).expect("valid").expect("there");
     lead(&mut many, field);
     // Offsets lead forward: the vector stands before a second copy of the model's tables.
     many.extend(count.to_le_bytes());

@@ -42,9 +42,9 @@ pub(crate) fn trace(
 ) -> Result<Trace, FormatError> {
     let align = if options.alignment.is_none() { alignment(&lives, most) } else { None };
     let mut draft = Draft::new(file, options);
-    metadata.iter().for_each(|(key, value)| draft.meta(key, value.clone()));
+    metadata.iter().for_each(|(key, value)| draft.set_metadata(key, value.clone()));
     let mut before = 0;
-    draft.reserve(lives.len());
+    draft.reserve_buffers(lives.len());
     for life in lives {
         let name = if life.start == 0 {
             before += 1;
@@ -64,9 +64,9 @@ pub(crate) fn trace(
             align,
             ..RawBuffer::default()
         };
-        draft.buffer(raw, ArenaId::default());
+        draft.append_buffer(raw, ArenaId::default());
     }
-    draft.finish()
+    draft.build_trace()
 }
 
 /// The largest power of two up to `most` that divides all addresses.

@@ -45,11 +45,11 @@ pub(crate) struct Lives {
 
 impl Lives {
     /// Begins a buffer, whose `end` is not known yet.
-    pub(crate) fn alloc(&mut self, life: Life) {
+    pub(crate) fn begin_buffer(&mut self, life: Life) {
         let step = life.start;
         if let Some(old) = self.live.remove(&life.address) {
             self.all[old].end = step;
-            self.counts.lost_frees.add(self.all[old].size);
+            self.counts.lost_frees.add_bytes(self.all[old].size);
         }
         self.requested.remove(&life.address);
         if life.size == 0 {
@@ -65,14 +65,14 @@ impl Lives {
     }
 
     /// Ends a buffer at `life.end`. If it is unknown, all but its start is as in `life`.
-    pub(crate) fn free(&mut self, life: Life) {
+    pub(crate) fn end_buffer(&mut self, life: Life) {
         let (step, address) = (life.end, life.address);
         let was_requested = self.requested.remove(&address);
         match self.live.remove(&address) {
             Some(buffer) => self.all[buffer].end = step,
             None => {
                 self.counts.halves += u64::from(!was_requested);
-                self.before(life, false);
+                self.add_older(life, false);
             }
         }
         self.ended.insert(address, step);
@@ -81,7 +81,7 @@ impl Lives {
     /// Notes a block that is in use after the last event; it lives on to `life.end`.
     pub(crate) fn in_use(&mut self, life: Life) {
         if self.live.remove(&life.address).is_none() {
-            self.before(life, true);
+            self.add_older(life, true);
         }
     }
 
@@ -92,7 +92,7 @@ impl Lives {
     }
 
     /// Takes a buffer in whose allocation is not in the history.
-    fn before(&mut self, mut life: Life, lives_on: bool) {
+    fn add_older(&mut self, mut life: Life, lives_on: bool) {
         if life.size == 0 {
             self.counts.empty += 1;
             return;
@@ -106,19 +106,24 @@ impl Lives {
             (None, false) => &mut counts.freed_before,
             (None, true) => &mut counts.lived_before,
         };
-        tally.add(life.size);
+        tally.add_bytes(life.size);
         self.all.push(life);
     }
 
     /// Gives those that have no category one, in the order in which they were made.
-    pub(crate) fn name(&mut self, mut category: impl FnMut(&Life) -> Option<Arc<str>>) {
+    pub(crate) fn name_categories(&mut self, mut category: impl FnMut(&Life) -> Option<Arc<str>>) {
         for life in self.all.iter_mut().filter(|life| life.category.is_none()) {
             life.category = category(life);
         }
     }
 
     /// Ends what is live at `end`. `knows_final` says whether [`Self::in_use`] has named all blocks in use.
-    pub(crate) fn finish(mut self, end: u64, events: u64, knows_final: bool) -> (Vec<Life>, Vec<Dropped>) {
+    pub(crate) fn finish_lives(
+        mut self,
+        end: u64,
+        events: u64,
+        knows_final: bool,
+    ) -> (Vec<Life>, Vec<Dropped>) {
         for life in &mut self.all {
             if life.end == 0 {
                 life.end = end;
@@ -126,15 +131,15 @@ impl Lives {
         }
         if knows_final {
             for &buffer in self.live.values() {
-                self.counts.not_final.add(self.all[buffer].size);
+                self.counts.not_final.add_bytes(self.all[buffer].size);
             }
         }
-        (self.all, self.counts.dropped(events))
+        (self.all, self.counts.as_dropped(events))
     }
 }
 
 impl Counts {
-    fn dropped(&self, events: u64) -> Vec<Dropped> {
+    fn as_dropped(&self, events: u64) -> Vec<Dropped> {
         let older = self.freed_before.count + self.lived_before.count;
         let cut = (older > 0 && (self.halves > 0 || may_be_full(events))).then(|| {
             let why = if self.halves > 0 {
@@ -147,21 +152,21 @@ impl Counts {
         [
             cut,
             self.freed_before
-                .dropped("buffers from before the recording that it frees", "their lives begin at step 0"),
-            self.lived_before.dropped(
+                .as_dropped("buffers from before the recording that it frees", "their lives begin at step 0"),
+            self.lived_before.as_dropped(
                 "buffers from before the recording that it never frees",
                 "they live from step 0 to the end",
             ),
-            self.lost_allocations.dropped(
+            self.lost_allocations.as_dropped(
                 "buffers without an allocation, at addresses that were freed before",
                 "the history has a hole; they begin where the address was free",
             ),
-            self.lost_frees.dropped(
+            self.lost_frees.as_dropped(
                 "buffers without a free, whose address was given out again",
                 "the history has a hole; they end there",
             ),
             Dropped::from_count(self.empty, "buffers of no bytes", "they were left out"),
-            self.not_final.dropped(
+            self.not_final.as_dropped(
                 "buffers that are never freed, but not in use in the final segments",
                 "they live to the end",
             ),
@@ -210,13 +215,13 @@ mod tests {
     #[test]
     fn an_address_is_used_again() {
         let mut lives = Lives::default();
-        lives.alloc(alloc(8, 100, 1));
+        lives.begin_buffer(alloc(8, 100, 1));
         lives.request_free(8);
         assert!(lives.is_live(8));
-        lives.free(free(8, 100, 3));
-        lives.alloc(alloc(8, 50, 4));
+        lives.end_buffer(free(8, 100, 3));
+        lives.begin_buffer(alloc(8, 50, 4));
         lives.in_use(free(8, 50, 9));
-        let made = lives.finish(9, 4, true);
+        let made = lives.finish_lives(9, 4, true);
         assert_eq!(shown(&made), (vec![(1, 3, 100), (4, 9, 50)], vec![]));
     }
 
@@ -224,10 +229,10 @@ mod tests {
     fn what_is_older_than_the_history_lives_from_the_beginning() {
         let mut lives = Lives::default();
         lives.request_free(8);
-        lives.free(free(8, 100, 2));
-        lives.free(free(16, 10, 3));
+        lives.end_buffer(free(8, 100, 2));
+        lives.end_buffer(free(16, 10, 3));
         lives.in_use(free(24, 7, 9));
-        let made = lives.finish(9, 3, true);
+        let made = lives.finish_lives(9, 3, true);
         let expected = vec![(3, None), (2, Some(110)), (1, Some(7))];
         assert_eq!(shown(&made), (vec![(0, 2, 100), (0, 3, 10), (0, 9, 7)], expected));
         assert_eq!(made.0[2].category.as_deref(), Some(BEFORE));
@@ -236,15 +241,15 @@ mod tests {
     #[test]
     fn holes_in_the_history_are_told() {
         let mut lives = Lives::default();
-        lives.alloc(alloc(8, 100, 1));
-        lives.alloc(alloc(8, 50, 2));
+        lives.begin_buffer(alloc(8, 100, 1));
+        lives.begin_buffer(alloc(8, 50, 2));
         lives.request_free(8);
-        lives.free(free(8, 50, 4));
+        lives.end_buffer(free(8, 50, 4));
         lives.request_free(8);
-        lives.free(free(8, 30, 6));
-        lives.alloc(alloc(16, 0, 7));
-        lives.alloc(alloc(24, 5, 8));
-        let made = lives.finish(9, 8, true);
+        lives.end_buffer(free(8, 30, 6));
+        lives.begin_buffer(alloc(16, 0, 7));
+        lives.begin_buffer(alloc(24, 5, 8));
+        let made = lives.finish_lives(9, 8, true);
         let told = vec![(1, Some(30)), (1, Some(100)), (1, None), (1, Some(5))];
         assert_eq!(shown(&made), (vec![(1, 2, 100), (2, 4, 50), (4, 6, 30), (8, 9, 5)], told));
     }
@@ -261,11 +266,11 @@ mod tests {
     fn only_buffers_from_before_make_a_full_history_a_cut_one() {
         let told = |before: bool, events: u64| {
             let mut lives = Lives::default();
-            lives.alloc(alloc(8, 100, 1));
+            lives.begin_buffer(alloc(8, 100, 1));
             if before {
                 lives.in_use(free(24, 7, 9));
             }
-            let dropped = lives.finish(9, events, false).1;
+            let dropped = lives.finish_lives(9, events, false).1;
             dropped.iter().any(|dropped| dropped.why.contains("if it is the most that may be kept"))
         };
         assert_eq!(

@@ -28,7 +28,7 @@ pub(crate) struct Shared {
 /// # Errors
 ///
 /// The event that makes no sense, and why.
-pub(crate) fn lives(
+pub(crate) fn shared_lives(
     trace: &HeapTrace,
     logical: &FxHashMap<i64, &LogicalBuffer>,
 ) -> Result<Vec<Shared>, (usize, String)> {
@@ -42,7 +42,7 @@ pub(crate) fn lives(
         let twice = || bad(format!("buffer {id} is there already"));
         match event.kind {
             ALLOC => {
-                let size = size(id, logical).map_err(bad)?;
+                let size = buffer_size(id, logical).map_err(bad)?;
                 let instruction = event.instruction.clone();
                 all.push(Shared { members: vec![id], size, start: at, end: last, instruction });
                 if known.insert(id, (all.len() - 1, true)).is_some() {
@@ -58,7 +58,7 @@ pub(crate) fn lives(
                     return Err(twice());
                 }
                 all[place].members.push(id);
-                all[place].size = all[place].size.max(size(id, logical).map_err(bad)?);
+                all[place].size = all[place].size.max(buffer_size(id, logical).map_err(bad)?);
                 all[place].end = last;
             }
             FREE => {
@@ -71,12 +71,12 @@ pub(crate) fn lives(
             other => return Err(bad(format!("its kind, {other}, is not one of ALLOC, FREE, SHARE_WITH"))),
         }
     }
-    stretch(&mut all, &known, last);
+    stretch_unfreed(&mut all, &known, last);
     Ok(all)
 }
 
 /// Lets a member that nobody freed live to the end, and its memory with it.
-fn stretch(all: &mut [Shared], known: &FxHashMap<i64, (usize, bool)>, last: u64) {
+fn stretch_unfreed(all: &mut [Shared], known: &FxHashMap<i64, (usize, bool)>, last: u64) {
     for shared in all {
         if shared.members.iter().any(|member| known[member].1) {
             shared.end = last;
@@ -84,7 +84,7 @@ fn stretch(all: &mut [Shared], known: &FxHashMap<i64, (usize, bool)>, last: u64)
     }
 }
 
-fn size(id: i64, logical: &FxHashMap<i64, &LogicalBuffer>) -> Result<u64, String> {
+fn buffer_size(id: i64, logical: &FxHashMap<i64, &LogicalBuffer>) -> Result<u64, String> {
     let Some(buffer) = logical.get(&id) else {
         return Err(format!("buffer {id} is not one of the logical buffers"));
     };
@@ -112,7 +112,7 @@ mod tests {
         let buffers: Vec<LogicalBuffer> =
             (1..=4).map(|id| LogicalBuffer { id, size: 10 * id, defined_at: None }).collect();
         let logical = buffers.iter().map(|buffer| (buffer.id, buffer)).collect();
-        let shared = lives(&trace, &logical)?;
+        let shared = shared_lives(&trace, &logical)?;
         Ok(shared.into_iter().map(|s| (s.members, s.size, s.start, s.end)).collect())
     }
 

@@ -2,7 +2,7 @@
 
 use prost::Message;
 
-use crate::formats::import::protobuf::{Holds, Known, Layout, layouts};
+use crate::formats::import::protobuf::{DecodableMessage, Holds, Layout, layouts};
 
 #[derive(Clone, PartialEq, Message)]
 pub(crate) struct HloProto {
@@ -117,7 +117,7 @@ pub(crate) const ALLOC: i32 = 0;
 pub(crate) const FREE: i32 = 1;
 pub(crate) const SHARE_WITH: i32 = 2;
 
-impl Known for HloProto {
+impl DecodableMessage for HloProto {
     const LAYOUT: &'static Layout = &PROTO;
 }
 

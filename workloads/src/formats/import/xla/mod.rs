@@ -23,8 +23,8 @@ use rustc_hash::FxHashMap;
 
 use self::messages::{BufferAllocation, BufferAssignment, HeapTrace, HloModule, HloProto, LogicalBuffer};
 use self::outside::{Kind, NAME, Outside, rule};
-use super::gather::{Found, Gather, framework};
-use super::protobuf::{Bytes, Value, decode, first_field, is_name, place};
+use super::gather::{FoundBuffer, TraceGatherer, framework_with};
+use super::protobuf::{Bytes, WireValue, decode_message, first_field, is_name, message_place};
 use super::{Dropped, Imported, Input, Part, Reader};
 use crate::formats::{FormatError, ReadOptions};
 
@@ -36,28 +36,28 @@ pub(crate) const HLO: Reader = Reader {
     endings: &[".hlo.pb"],
     has_lines: false,
     looks_like: is_hlo,
-    read,
+    read: read_xla,
 };
 
 /// A message whose field 1 is one that begins with two names: of the module, and of its entry computation.
 fn is_hlo(start: &[u8]) -> bool {
     let names = || {
         let file = first_field(start).filter(|field| field.number == 1)?;
-        let Value::Bytes(module) = file.value else { return None };
+        let WireValue::Bytes(module) = file.value else { return None };
         let name = first_field(module).filter(|field| field.number == 1)?;
         let entry = first_field(name.rest).filter(|field| field.number == 2)?;
         match (name.value, entry.value) {
-            (Value::Bytes(name), Value::Bytes(entry)) => Some(is_name(name) && is_name(entry)),
+            (WireValue::Bytes(name), WireValue::Bytes(entry)) => Some(is_name(name) && is_name(entry)),
             _ => None,
         }
     };
     names() == Some(true)
 }
 
-fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
-    let file = input.file().to_owned();
-    let bytes = Bytes::from(input.bytes()?);
-    let proto: HloProto = decode(&file, &bytes)?;
+fn read_xla(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
+    let file = input.file_name().to_owned();
+    let bytes = Bytes::from(input.read_bytes()?);
+    let proto: HloProto = decode_message(&file, &bytes)?;
     let missing = |what: &str, at: u64| {
         let reason =
             format!("{what}; XLA writes it after the last pass (*.after_optimizations.hlo.pb, or *.hlo.pb)");
@@ -67,10 +67,13 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     let assignment =
         proto.buffer_assignment.ok_or_else(|| missing("there is no buffer assignment in it", end))?;
     if assignment.heap_traces.is_empty() {
-        return Err(missing("its buffer assignment has no trace of the heap", place(&bytes, &[ASSIGNMENT])));
+        return Err(missing(
+            "its buffer assignment has no trace of the heap",
+            message_place(&bytes, &[ASSIGNMENT]),
+        ));
     }
     let module = proto.hlo_module.unwrap_or_default();
-    Dump::new(&bytes, &module, &assignment).import(&file, options)
+    Dump::new(&bytes, &module, &assignment).import_dump(&file, options)
 }
 
 /// The buffer assignment of a file, and in it the number of the traces of heaps, and in these that of their events.
@@ -110,20 +113,20 @@ impl<'p> Dump<'p> {
         }
     }
 
-    fn import(&self, file: &str, options: &ReadOptions) -> Result<Imported, FormatError> {
+    fn import_dump(&self, file: &str, options: &ReadOptions) -> Result<Imported, FormatError> {
         let mut imported = Imported::default();
         let mut planned = BTreeSet::new();
         for (number, trace) in self.assignment.heap_traces.iter().enumerate() {
-            let (part, allocation) = self.part(file, options, number, trace, &mut imported.dropped)?;
+            let (part, allocation) = self.build_part(file, options, number, trace, &mut imported.dropped)?;
             imported.parts.push(part);
             planned.extend(allocation);
         }
-        imported.dropped.extend(self.outside(&planned));
+        imported.dropped.extend(self.dropped_allocations(&planned));
         Ok(imported)
     }
 
     /// The trace of one heap, and the allocation that holds it.
-    fn part(
+    fn build_part(
         &self,
         file: &str,
         options: &ReadOptions,
@@ -131,27 +134,27 @@ impl<'p> Dump<'p> {
         trace: &HeapTrace,
         dropped: &mut Vec<Dropped>,
     ) -> Result<(Part, Option<usize>), FormatError> {
-        let lives = heap::lives(trace, &self.logical).map_err(|(event, reason)| {
-            let at = place(self.bytes, &[ASSIGNMENT, (HEAP_TRACE, number), (EVENT, event)]);
+        let lives = heap::shared_lives(trace, &self.logical).map_err(|(event, reason)| {
+            let at = message_place(self.bytes, &[ASSIGNMENT, (HEAP_TRACE, number), (EVENT, event)]);
             FormatError::at_byte(file, at, format!("event {event} of the heap: {reason}"))
         })?;
         // The trace's own number of its allocation is from before XLA numbered them again.
         let allocation =
             lives.iter().find_map(|shared| self.places.get(&shared.members[0])).map(|place| place.0);
-        let mut gather = Gather::new(file, options);
-        gather.meta("framework", NAME);
-        gather.meta("module", self.module.name.clone());
-        gather.meta("clock", "events of the heap simulator");
+        let mut gather = TraceGatherer::new(file, options);
+        gather.set_metadata("framework", NAME);
+        gather.set_metadata("module", self.module.name.clone());
+        gather.set_metadata("clock", "events of the heap simulator");
         let (mut folded, mut elsewhere) = (0, 0);
         let places: Vec<Option<u64>> =
-            lives.iter().map(|shared| self.place(&shared.members, allocation)).collect();
+            lives.iter().map(|shared| self.shared_offset(&shared.members, allocation)).collect();
         gather.align_as(rule(places.iter().copied().flatten()));
         for (shared, place) in lives.into_iter().zip(places) {
             folded += shared.members.len() as u64 - 1;
             elsewhere += u64::from(place.is_none());
-            let (name, op) = self.label(&shared);
+            let (name, op) = self.buffer_label(&shared);
             let heap::Shared { size, start, end, .. } = shared;
-            gather.buffer(Found { name, start, end, size, op, place, ..Found::default() });
+            gather.append_buffer(FoundBuffer { name, start, end, size, op, place, ..FoundBuffer::default() });
         }
         let why = "each is one buffer with the one that it shares with, as large as the largest";
         dropped.extend(Dropped::from_count(folded, "values that share another's memory", why));
@@ -159,19 +162,19 @@ impl<'p> Dump<'p> {
             ("buffers that lie outside the allocation of their heap", "XLA's own placement lacks them");
         dropped.extend(Dropped::from_count(elsewhere, what, why));
         let reserved = allocation.and_then(|at| u64::try_from(self.assignment.allocations[at].size).ok());
-        let part = gather.finish(format!("heap-{number}"), framework(NAME, reserved), dropped)?;
+        let part = gather.build_part(format!("heap-{number}"), framework_with(NAME, reserved), dropped)?;
         Ok((part, allocation))
     }
 
     /// The offset of buffers that share memory, if they have the same one in the allocation.
-    fn place(&self, members: &[i64], allocation: Option<usize>) -> Option<u64> {
+    fn shared_offset(&self, members: &[i64], allocation: Option<usize>) -> Option<u64> {
         let &(at, offset) = self.places.get(&members[0])?;
         let same = members.iter().all(|member| self.places.get(member) == Some(&(at, offset)));
         u64::try_from(offset).ok().filter(|_| same && allocation == Some(at))
     }
 
     /// Instruction and opcode of a buffer.
-    fn label(&self, shared: &heap::Shared) -> (String, Option<String>) {
+    fn buffer_label(&self, shared: &heap::Shared) -> (String, Option<String>) {
         let id = shared.members[0];
         let location = self.logical.get(&id).and_then(|buffer| buffer.defined_at.as_ref());
         let numbered = location.and_then(|location| self.instructions.get(&location.instruction_id));
@@ -187,18 +190,18 @@ impl<'p> Dump<'p> {
     }
 
     /// The allocations that no heap was planned into.
-    fn outside(&self, planned: &BTreeSet<usize>) -> Vec<Dropped> {
+    fn dropped_allocations(&self, planned: &BTreeSet<usize>) -> Vec<Dropped> {
         let mut tallies = Outside::default();
         for (at, allocation) in self.assignment.allocations.iter().enumerate() {
             if !planned.contains(&at) {
-                tallies.add(kind(allocation), u64::try_from(allocation.size).unwrap_or(0));
+                tallies.add_bytes(allocation_kind(allocation), u64::try_from(allocation.size).unwrap_or(0));
             }
         }
-        tallies.dropped()
+        tallies.as_dropped()
     }
 }
 
-fn kind(allocation: &BufferAllocation) -> Kind {
+fn allocation_kind(allocation: &BufferAllocation) -> Kind {
     match allocation {
         BufferAllocation { is_parameter: true, .. } => Kind::Parameter,
         BufferAllocation { is_constant: true, .. } => Kind::Constant,

@@ -1,7 +1,7 @@
 //! What both forms of XLA's dumps say in the same words: alignment, and allocations outside of every heap.
 
 use crate::formats::import::Dropped;
-use crate::formats::import::gather::{Rule, Tally, alignment};
+use crate::formats::import::gather::{Rule, Tally, common_alignment};
 
 pub(crate) const NAME: &str = "XLA";
 /// Offsets are multiples of this on a CPU, sizes are not.
@@ -11,7 +11,11 @@ const MOST_ALIGNMENT: u64 = 256;
 
 /// How XLA aligned buffers, by its own offsets.
 pub(crate) fn rule(offsets: impl Iterator<Item = u64>) -> Rule {
-    Rule { bytes: alignment(offsets, ALIGNMENT, MOST_ALIGNMENT), rounds: false, why: "XLA's own offsets are" }
+    Rule {
+        bytes: common_alignment(offsets, ALIGNMENT, MOST_ALIGNMENT),
+        rounds: false,
+        why: "XLA's own offsets are",
+    }
 }
 
 /// What is left out of every trace, and why.
@@ -32,11 +36,11 @@ pub(crate) enum Kind {
 pub(crate) struct Outside([Tally; 5]);
 
 impl Outside {
-    pub(crate) fn add(&mut self, kind: Kind, bytes: u64) {
-        self.0[kind as usize].add(bytes);
+    pub(crate) fn add_bytes(&mut self, kind: Kind, bytes: u64) {
+        self.0[kind as usize].add_bytes(bytes);
     }
 
-    pub(crate) fn dropped(&self) -> Vec<Dropped> {
+    pub(crate) fn as_dropped(&self) -> Vec<Dropped> {
         const WHAT: [&str; 5] = [
             "allocations of parameters",
             "allocations of constants",
@@ -44,6 +48,6 @@ impl Outside {
             "allocations of outputs",
             "other allocations",
         ];
-        self.0.iter().zip(WHAT).filter_map(|(tally, what)| tally.dropped(what, OUTSIDE)).collect()
+        self.0.iter().zip(WHAT).filter_map(|(tally, what)| tally.as_dropped(what, OUTSIDE)).collect()
     }
 }

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use rustc_hash::FxHashMap;
 
 use super::outside::{Kind, NAME, Outside, rule};
-use crate::formats::error::excerpt;
-use crate::formats::import::gather::{Found, Gather, framework};
+use crate::formats::error::quote_excerpt;
+use crate::formats::import::gather::{FoundBuffer, TraceGatherer, framework_with};
 use crate::formats::import::{Dropped, Imported, Input, Part, Reader};
 use crate::formats::input::numbers::whole;
 use crate::formats::{FormatError, ReadOptions};
@@ -23,7 +23,7 @@ pub(crate) const TEXT: Reader = Reader {
     endings: &[],
     has_lines: true,
     looks_like,
-    read,
+    read: read_text,
 };
 
 fn looks_like(start: &[u8]) -> bool {
@@ -31,14 +31,14 @@ fn looks_like(start: &[u8]) -> bool {
     start.starts_with(ASSIGNMENT.as_bytes()) || start.starts_with(LIVE_RANGE.as_bytes())
 }
 
-fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
-    let file = input.file().to_owned();
-    let mut lines = input.lines();
+fn read_text(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
+    let file = input.file_name().to_owned();
+    let mut lines = input.into_lines();
     let mut dump = Dump::default();
     while let Some((number, line)) = lines.next_line()? {
-        dump.line(number, line).map_err(|reason| FormatError::new(&file, number, reason))?;
+        dump.read_line(number, line).map_err(|reason| FormatError::new(&file, number, reason))?;
     }
-    dump.import(&file, options)
+    dump.import_dump(&file, options)
 }
 
 /// Which part of the texts a line belongs to.
@@ -71,11 +71,11 @@ struct Allocation {
     size: u64,
     kind: Kind,
     is_planned: bool,
-    values: Vec<Value>,
+    values: Vec<XlaValue>,
 }
 
 #[derive(Clone)]
-struct Value {
+struct XlaValue {
     /// With its index in a tuple: `while.3{1}`, `dot.1{}`.
     name: String,
     size: u64,
@@ -84,9 +84,9 @@ struct Value {
 }
 
 impl Dump {
-    fn line(&mut self, number: u64, line: &str) -> Result<(), String> {
+    fn read_line(&mut self, number: u64, line: &str) -> Result<(), String> {
         let text = line.trim_ascii();
-        if let Some(section) = section(text) {
+        if let Some(section) = section_start(text) {
             if let Some(step) = text.strip_prefix("Live ranges at ") {
                 let step = step.split_once(' ').map_or(step, |(step, _)| step);
                 self.peak = Some((whole("the step of the peak", step)?, 0));
@@ -96,20 +96,20 @@ impl Dump {
         }
         match self.section {
             Section::Assignment if text.starts_with("allocation ") => {
-                self.allocations.push(allocation(text)?);
+                self.allocations.push(parse_allocation(text)?);
             }
             Section::Assignment if text.starts_with("value: <") => {
                 let Some(allocation) = self.allocations.last_mut() else {
                     return Err("a value before the first allocation".to_owned());
                 };
-                allocation.values.push(value(text, number)?);
+                allocation.values.push(parse_value(text, number)?);
             }
             Section::Lives => {
-                let (name, life) = life(text)?;
+                let (name, life) = parse_life(text)?;
                 self.lives.insert(name, life);
             }
             Section::Peak => {
-                if let (Some((_, bytes)), Some(cumulative)) = (&mut self.peak, cumulative(text)) {
+                if let (Some((_, bytes)), Some(cumulative)) = (&mut self.peak, parse_cumulative(text)) {
                     *bytes = whole("the cumulative bytes", cumulative)?;
                 }
             }
@@ -118,7 +118,7 @@ impl Dump {
         Ok(())
     }
 
-    fn import(mut self, file: &str, options: &ReadOptions) -> Result<Imported, FormatError> {
+    fn import_dump(mut self, file: &str, options: &ReadOptions) -> Result<Imported, FormatError> {
         let lacks = |what: &str| {
             let reason =
                 format!("{what}; join XLA's two texts: cat *-buffer-assignment.txt *-live-range.txt");
@@ -138,11 +138,11 @@ impl Dump {
             return Err(FormatError::new(file, 1, "no allocation in it is planned (preallocated-temp)"));
         }
         for (number, allocation) in planned.into_iter().enumerate() {
-            imported.parts.push(self.part(file, options, number, allocation, &mut imported.dropped)?);
+            imported.parts.push(self.build_part(file, options, number, allocation, &mut imported.dropped)?);
         }
         let mut outside = Outside::default();
-        others.iter().for_each(|allocation| outside.add(allocation.kind, allocation.size));
-        imported.dropped.extend(outside.dropped());
+        others.iter().for_each(|allocation| outside.add_bytes(allocation.kind, allocation.size));
+        imported.dropped.extend(outside.as_dropped());
         Ok(imported)
     }
 
@@ -150,7 +150,7 @@ impl Dump {
     fn own_peak(&self) -> Option<Dropped> {
         let (step, bytes) = self.peak?;
         let all = self.allocations.iter().flat_map(|allocation| &allocation.values);
-        let is_live = |value: &&Value| {
+        let is_live = |value: &&XlaValue| {
             self.lives.get(&value.name).is_some_and(|&(first, last)| first <= step && step <= last)
         };
         let ours: u64 = all.filter(is_live).map(|value| value.size).fold(0, u64::saturating_add);
@@ -160,7 +160,7 @@ impl Dump {
         })
     }
 
-    fn part(
+    fn build_part(
         &self,
         file: &str,
         options: &ReadOptions,
@@ -168,10 +168,10 @@ impl Dump {
         allocation: Allocation,
         dropped: &mut Vec<Dropped>,
     ) -> Result<Part, FormatError> {
-        let mut gather = Gather::new(file, options);
-        gather.meta("framework", NAME);
-        gather.meta("clock", "instructions");
-        let (shared, unknown) = self.shared(allocation.values);
+        let mut gather = TraceGatherer::new(file, options);
+        gather.set_metadata("framework", NAME);
+        gather.set_metadata("clock", "instructions");
+        let (shared, unknown) = self.share_offsets(allocation.values);
         gather.align_as(rule(shared.iter().map(|shared| shared.value.offset)));
         let why = "nobody knows when they are live";
         dropped.extend(Dropped::from_count(unknown, "values without a live range", why));
@@ -184,22 +184,22 @@ impl Dump {
                 return Err(FormatError::new(file, value.row, reason));
             };
             let name = value.name.strip_suffix("{}").unwrap_or(&value.name).to_owned();
-            gather.buffer(Found {
+            gather.append_buffer(FoundBuffer {
                 name,
                 start,
                 end,
                 size: value.size,
                 place: Some(value.offset),
                 row: Some(value.row),
-                ..Found::default()
+                ..FoundBuffer::default()
             });
         }
-        gather.meta("allocation", allocation.index.to_string());
-        gather.finish(format!("heap-{number}"), framework(NAME, Some(allocation.size)), dropped)
+        gather.set_metadata("allocation", allocation.index.to_string());
+        gather.build_part(format!("heap-{number}"), framework_with(NAME, Some(allocation.size)), dropped)
     }
 
     /// Values at one offset that meet in time, as one, in order of their starts; and how many have no live range.
-    fn shared(&self, values: Vec<Value>) -> (Vec<Shared>, u64) {
+    fn share_offsets(&self, values: Vec<XlaValue>) -> (Vec<Shared>, u64) {
         let mut unknown = 0;
         let mut at: BTreeMap<u64, Vec<Shared>> = BTreeMap::new();
         for value in values {
@@ -234,7 +234,7 @@ impl Dump {
 /// Values that share memory.
 struct Shared {
     /// The first of them, as large as the largest.
-    value: Value,
+    value: XlaValue,
     /// How many others.
     others: u64,
     start: u64,
@@ -243,7 +243,7 @@ struct Shared {
 }
 
 /// The section that a line begins.
-fn section(text: &str) -> Option<Section> {
+fn section_start(text: &str) -> Option<Section> {
     match text {
         ASSIGNMENT => Some(Section::Assignment),
         "BufferLiveRange:" => Some(Section::Lives),
@@ -258,8 +258,8 @@ fn section(text: &str) -> Option<Section> {
 }
 
 /// `allocation 37: size 39796736, preallocated-temp:`
-fn allocation(text: &str) -> Result<Allocation, String> {
-    let bad = || format!("`{}` is not `allocation N: size BYTES, ...`", excerpt(text));
+fn parse_allocation(text: &str) -> Result<Allocation, String> {
+    let bad = || format!("`{}` is not `allocation N: size BYTES, ...`", quote_excerpt(text));
     let (index, rest) = text["allocation ".len()..].split_once(": size ").ok_or_else(bad)?;
     let (size, flags) = rest.split_once(',').unwrap_or((rest.trim_end_matches(':'), ""));
     let has = |flag: &str| flags.contains(flag);
@@ -280,7 +280,7 @@ fn allocation(text: &str) -> Result<Allocation, String> {
 }
 
 /// `value: <343 ynn_fusion.12 @0> (size=2097152,offset=16777216): f32[256,2048]{1,0}`
-fn value(text: &str, row: u64) -> Result<Value, String> {
+fn parse_value(text: &str, row: u64) -> Result<XlaValue, String> {
     let parts = || {
         let (value, rest) = text.strip_prefix("value: <")?.split_once("> (size=")?;
         let (size, rest) = rest.split_once(",offset=")?;
@@ -289,20 +289,23 @@ fn value(text: &str, row: u64) -> Result<Value, String> {
         Some((name, size, offset))
     };
     let Some((name, size, offset)) = parts() else {
-        return Err(format!("`{}` is not `value: <ID NAME @N> (size=BYTES,offset=BYTES)`", excerpt(text)));
+        return Err(format!(
+            "`{}` is not `value: <ID NAME @N> (size=BYTES,offset=BYTES)`",
+            quote_excerpt(text)
+        ));
     };
     let name = if name.contains('{') { name.to_owned() } else { format!("{name}{{}}") };
-    Ok(Value { name, size: whole("the size", size)?, offset: whole("the offset", offset)?, row })
+    Ok(XlaValue { name, size: whole("the size", size)?, offset: whole("the offset", offset)?, row })
 }
 
 /// `dot.1{}:47-50`
-fn life(text: &str) -> Result<(String, (u64, u64)), String> {
+fn parse_life(text: &str) -> Result<(String, (u64, u64)), String> {
     let parts = || {
         let (name, steps) = text.rsplit_once(':')?;
         Some((name, steps.split_once('-')?))
     };
     let Some((name, (first, last))) = parts() else {
-        return Err(format!("`{}` is not `NAME{{INDEX}}:FIRST-LAST`", excerpt(text)));
+        return Err(format!("`{}` is not `NAME{{INDEX}}:FIRST-LAST`", quote_excerpt(text)));
     };
     let life = (whole("the first step", first)?, whole("the last step", last)?);
     if life.0 > life.1 {
@@ -312,7 +315,7 @@ fn life(text: &str) -> Result<(String, (u64, u64)), String> {
 }
 
 /// `copy.4{}: 16777216 bytes (cumulative: 33554432 bytes)`
-fn cumulative(text: &str) -> Option<&str> {
+fn parse_cumulative(text: &str) -> Option<&str> {
     text.split_once("(cumulative: ")?.1.strip_suffix(" bytes)")
 }
 

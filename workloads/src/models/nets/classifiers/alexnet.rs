@@ -13,7 +13,7 @@
 //! `alexnet` does not divide its convolutions between two devices: it has 62,378,344 parameters instead of 60,965,224.
 //! The first fully connected layer grows with the input.
 
-use crate::models::net::{Net, Value, Window};
+use crate::models::net::{Net, NetValue, Window};
 use crate::models::nets::blocks::{classify, images};
 use crate::models::nets::model::{Model, Published, Sizes, image};
 
@@ -34,13 +34,13 @@ pub(crate) static MODELS: [Model; 2] = [
     },
 ];
 
-fn alexnet(n: &Net, sizes: Sizes) -> Value {
+fn alexnet(n: &Net, sizes: Sizes) -> NetValue {
     let (x, labels) = images(n, sizes);
-    let pool = Window::square(3).stride(2).covering();
-    let three = Window::square(3).pad(1);
-    let h = n.conv_bias(x, 96, Window::square(11).stride(4));
+    let pool = Window::square(3).with_stride(2).rounding_up();
+    let three = Window::square(3).with_padding(1);
+    let h = n.conv_bias(x, 96, Window::square(11).with_stride(4));
     let mut h = n.max_pool(n.lrn(n.relu(h)), pool);
-    h = n.max_pool(n.lrn(n.relu(n.conv_bias(h.clone(), 256, Window::square(5).pad(2)))), pool);
+    h = n.max_pool(n.lrn(n.relu(n.conv_bias(h.clone(), 256, Window::square(5).with_padding(2)))), pool);
     h = n.relu(n.conv_bias(h.clone(), 384, three));
     h = n.relu(n.conv_bias(h.clone(), 384, three));
     h = n.max_pool(n.relu(n.conv_bias(h.clone(), 256, three)), pool);
@@ -50,12 +50,12 @@ fn alexnet(n: &Net, sizes: Sizes) -> Value {
     classify(n, h, labels.as_ref())
 }
 
-fn one_weird_trick(n: &Net, sizes: Sizes) -> Value {
+fn one_weird_trick(n: &Net, sizes: Sizes) -> NetValue {
     let (x, labels) = images(n, sizes);
-    let pool = Window::square(3).stride(2);
-    let three = Window::square(3).pad(1);
-    let h = n.relu(n.conv_bias(x, 64, Window::square(11).stride(4).pad(2)));
-    let h = n.relu(n.conv_bias(n.max_pool(h, pool), 192, Window::square(5).pad(2)));
+    let pool = Window::square(3).with_stride(2);
+    let three = Window::square(3).with_padding(1);
+    let h = n.relu(n.conv_bias(x, 64, Window::square(11).with_stride(4).with_padding(2)));
+    let h = n.relu(n.conv_bias(n.max_pool(h, pool), 192, Window::square(5).with_padding(2)));
     let h = n.relu(n.conv_bias(n.max_pool(h, pool), 384, three));
     let h = n.relu(n.conv_bias(h, 256, three));
     let h = n.max_pool(n.relu(n.conv_bias(h, 256, three)), pool);

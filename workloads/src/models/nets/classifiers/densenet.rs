@@ -8,7 +8,7 @@
 //!
 //! Each concatenation is a copy, as in most frameworks: memory grows with the square of the number of layers of a block.
 
-use crate::models::net::{Net, Value, Window};
+use crate::models::net::{Net, NetValue, Window};
 use crate::models::nets::blocks::{classify, images};
 use crate::models::nets::model::{Model, Published, Sizes, image};
 
@@ -22,16 +22,16 @@ pub(crate) static MODELS: [Model; 1] = [Model {
 
 const GROWTH: u64 = 48;
 
-fn activate(n: &Net, x: Value) -> Value {
+fn activate(n: &Net, x: NetValue) -> NetValue {
     n.relu(n.batch_norm(x))
 }
 
-fn layer(n: &Net, x: Value) -> Value {
+fn layer(n: &Net, x: NetValue) -> NetValue {
     let h = n.conv(activate(n, x), 4 * GROWTH, Window::square(1));
-    n.conv(activate(n, h), GROWTH, Window::square(3).pad(1))
+    n.conv(activate(n, h), GROWTH, Window::square(3).with_padding(1))
 }
 
-fn block(n: &Net, x: Value, layers: usize) -> Value {
+fn block(n: &Net, x: NetValue, layers: usize) -> NetValue {
     let mut made = vec![layer(n, x.clone())];
     made.insert(0, x);
     for _ in 1..layers {
@@ -41,15 +41,15 @@ fn block(n: &Net, x: Value, layers: usize) -> Value {
     n.concat(made)
 }
 
-fn halve(n: &Net, x: Value) -> Value {
+fn halve(n: &Net, x: NetValue) -> NetValue {
     let out = x.channels() / 2;
-    n.average_pool(n.conv(activate(n, x), out, Window::square(1)), Window::square(2).stride(2))
+    n.average_pool(n.conv(activate(n, x), out, Window::square(1)), Window::square(2).with_stride(2))
 }
 
-fn densenet161(n: &Net, sizes: Sizes) -> Value {
+fn densenet161(n: &Net, sizes: Sizes) -> NetValue {
     let (x, labels) = images(n, sizes);
-    let h = activate(n, n.conv(x, 2 * GROWTH, Window::square(7).stride(2).pad(3)));
-    let mut h = n.max_pool(h, Window::square(3).stride(2).pad(1));
+    let h = activate(n, n.conv(x, 2 * GROWTH, Window::square(7).with_stride(2).with_padding(3)));
+    let mut h = n.max_pool(h, Window::square(3).with_stride(2).with_padding(1));
     for layers in [6, 12, 36] {
         h = halve(n, block(n, h, layers));
     }

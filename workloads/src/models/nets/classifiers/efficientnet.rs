@@ -12,7 +12,7 @@
 //! No stochastic depth: every block runs in training.
 
 use super::mobilenet::depthwise;
-use crate::models::net::{Convolution, Function, Net, Value, Window};
+use crate::models::net::{Convolution, Function, Net, NetValue, Window};
 use crate::models::nets::blocks::{classify, images};
 use crate::models::nets::model::{Model, Published, Sizes, image};
 
@@ -35,19 +35,19 @@ const STAGES: [(u64, u64, u64, u64, usize); 7] = [
     (6, 3, 1, 320, 1),
 ];
 
-fn activated(n: &Net, x: Value, out: u64, convolution: impl Into<Convolution>) -> Value {
+fn activated(n: &Net, x: NetValue, out: u64, convolution: impl Into<Convolution>) -> NetValue {
     n.each(Function::Silu, n.batch_norm(n.conv(x, out, convolution)))
 }
 
 /// Squeeze and excitation: scales each channel by a factor computed from the means of all channels.
-fn excite(n: &Net, x: Value, squeezed: u64) -> Value {
+fn excite(n: &Net, x: NetValue, squeezed: u64) -> NetValue {
     let mean = n.global_average_pool(x.clone());
     let h = n.each(Function::Silu, n.conv_bias(mean, squeezed, Window::square(1)));
     let factors = n.each(Function::Sigmoid, n.conv_bias(h, x.channels(), Window::square(1)));
     n.multiply_channels(x, factors)
 }
 
-fn block(n: &Net, x: Value, (expansion, kernel, stride, out): (u64, u64, u64, u64)) -> Value {
+fn block(n: &Net, x: NetValue, (expansion, kernel, stride, out): (u64, u64, u64, u64)) -> NetValue {
     let (from, hidden) = (x.channels(), expansion * x.channels());
     let wide = if expansion == 1 { x.clone() } else { activated(n, x.clone(), hidden, Window::square(1)) };
     let h = activated(n, wide, hidden, depthwise(hidden, kernel, stride));
@@ -55,9 +55,9 @@ fn block(n: &Net, x: Value, (expansion, kernel, stride, out): (u64, u64, u64, u6
     if stride == 1 && from == out { n.add(h, x) } else { h }
 }
 
-fn efficientnet(n: &Net, sizes: Sizes) -> Value {
+fn efficientnet(n: &Net, sizes: Sizes) -> NetValue {
     let (x, labels) = images(n, sizes);
-    let mut h = activated(n, x, 32, Window::square(3).stride(2).pad(1));
+    let mut h = activated(n, x, 32, Window::square(3).with_stride(2).with_padding(1));
     for (expansion, kernel, first, out, blocks) in STAGES {
         for index in 0..blocks {
             h = block(n, h, (expansion, kernel, if index == 0 { first } else { 1 }, out));

@@ -5,7 +5,7 @@
 //! 1. C. Szegedy et al., *Going Deeper with Convolutions*, CVPR 2015, doi:10.1109/CVPR.2015.7298594.
 //! 2. Chainer 3.0.0rc1, `examples/imagenet/googlenet.py`.
 
-use crate::models::net::{Net, Value, Window};
+use crate::models::net::{Net, NetValue, Window};
 use crate::models::nets::blocks::images;
 use crate::models::nets::model::{Model, Published, Sizes, image};
 
@@ -20,35 +20,35 @@ pub(crate) static MODELS: [Model; 1] = [Model {
 /// The channels of a module: 1x1; 1x1 before 3x3, 3x3; 1x1 before 5x5, 5x5; 1x1 after pooling.
 type Channels = [u64; 6];
 
-fn inception(n: &Net, x: &Value, [one, to_three, three, to_five, five, pooled]: Channels) -> Value {
+fn inception(n: &Net, x: &NetValue, [one, to_three, three, to_five, five, pooled]: Channels) -> NetValue {
     let point = Window::square(1);
     let a = n.conv_bias(x.clone(), one, point);
     let b = n.relu(n.conv_bias(x.clone(), to_three, point));
-    let b = n.conv_bias(b, three, Window::square(3).pad(1));
+    let b = n.conv_bias(b, three, Window::square(3).with_padding(1));
     let c = n.relu(n.conv_bias(x.clone(), to_five, point));
-    let c = n.conv_bias(c, five, Window::square(5).pad(2));
-    let d = n.max_pool(x.clone(), Window::square(3).pad(1).covering());
+    let c = n.conv_bias(c, five, Window::square(5).with_padding(2));
+    let d = n.max_pool(x.clone(), Window::square(3).with_padding(1).rounding_up());
     let d = n.conv_bias(d, pooled, point);
     n.relu(n.concat(vec![a.clone(), b.clone(), c.clone(), d.clone()]))
 }
 
 /// An auxiliary classifier. `l` is the pooled value, and then holds each later one, as in Chainer's example.
-fn auxiliary(n: &Net, l: &mut Value, labels: &Value) -> Value {
+fn auxiliary(n: &Net, l: &mut NetValue, labels: &NetValue) -> NetValue {
     *l = n.relu(n.conv_bias(l.clone(), 128, Window::square(1)));
     *l = n.relu(n.linear(l.clone(), 1024));
     *l = n.linear(l.clone(), 1000);
     n.softmax_cross_entropy(l.clone(), labels)
 }
 
-fn googlenet(n: &Net, sizes: Sizes) -> Value {
+fn googlenet(n: &Net, sizes: Sizes) -> NetValue {
     let (x, labels) = images(n, sizes);
     let labels = labels.as_ref();
-    let pool = Window::square(3).stride(2).covering();
-    let middle = Window::square(5).stride(3);
-    let mut h = n.relu(n.conv_bias(x, 64, Window::square(7).stride(2).pad(3)));
+    let pool = Window::square(3).with_stride(2).rounding_up();
+    let middle = Window::square(5).with_stride(3);
+    let mut h = n.relu(n.conv_bias(x, 64, Window::square(7).with_stride(2).with_padding(3)));
     h = n.lrn(n.max_pool(h.clone(), pool));
     h = n.relu(n.conv_bias(h.clone(), 64, Window::square(1)));
-    h = n.relu(n.conv_bias(h.clone(), 192, Window::square(3).pad(1)));
+    h = n.relu(n.conv_bias(h.clone(), 192, Window::square(3).with_padding(1)));
     h = n.max_pool(n.lrn(h.clone()), pool);
     h = inception(n, &h, [64, 96, 128, 16, 32, 32]);
     h = inception(n, &h, [128, 128, 192, 32, 96, 64]);
@@ -71,6 +71,6 @@ fn googlenet(n: &Net, sizes: Sizes) -> Value {
     let both = n.scale(n.add(first.clone(), second.clone()));
     let loss = n.add(both, third.clone());
     let accuracy = n.accuracy(h.clone(), labels);
-    n.report(&[&loss, &first, &second, &third, &accuracy]);
+    n.report_values(&[&loss, &first, &second, &third, &accuracy]);
     loss
 }

@@ -9,7 +9,7 @@
 //!    Connections on Learning*, AAAI 2017.
 //! 2. TensorFlow models, `research/slim/nets/inception_resnet_v2.py`.
 
-use crate::models::net::{Net, Value, Window};
+use crate::models::net::{Net, NetValue, Window};
 use crate::models::nets::blocks::{classify, images};
 use crate::models::nets::model::{Model, Published, Sizes, image};
 
@@ -48,7 +48,7 @@ pub(crate) const fn point(out: u64) -> Layer {
 }
 
 pub(crate) const fn three(out: u64) -> Layer {
-    (out, Window::square(3).pad(1))
+    (out, Window::square(3).with_padding(1))
 }
 
 pub(crate) const fn narrow(out: u64) -> Layer {
@@ -56,23 +56,23 @@ pub(crate) const fn narrow(out: u64) -> Layer {
 }
 
 pub(crate) const fn halve(out: u64) -> Layer {
-    (out, Window::square(3).stride(2))
+    (out, Window::square(3).with_stride(2))
 }
 
 pub(crate) const fn wide(out: u64, width: u64) -> Layer {
-    (out, Window::of(1, width).pads(0, width / 2))
+    (out, Window::from_sides(1, width).with_paddings(0, width / 2))
 }
 
 pub(crate) const fn tall(out: u64, height: u64) -> Layer {
-    (out, Window::of(height, 1).pads(height / 2, 0))
+    (out, Window::from_sides(height, 1).with_paddings(height / 2, 0))
 }
 
-pub(crate) fn layer(n: &Net, x: &Value, (out, window): Layer) -> Value {
+pub(crate) fn layer(n: &Net, x: &NetValue, (out, window): Layer) -> NetValue {
     let h = n.batch_norm(n.conv(x.clone(), out, window));
     n.relu(h)
 }
 
-pub(crate) fn chain(n: &Net, x: &Value, layers: Branch<'_>) -> Value {
+pub(crate) fn chain(n: &Net, x: &NetValue, layers: Branch<'_>) -> NetValue {
     let mut h = x.clone();
     for &each in layers {
         h = layer(n, &h, each);
@@ -80,27 +80,27 @@ pub(crate) fn chain(n: &Net, x: &Value, layers: Branch<'_>) -> Value {
     h
 }
 
-fn halving_pool(n: &Net, x: &Value) -> Value {
-    n.max_pool(x.clone(), Window::square(3).stride(2))
+fn halving_pool(n: &Net, x: &NetValue) -> NetValue {
+    n.max_pool(x.clone(), Window::square(3).with_stride(2))
 }
 
 /// Parallel branches, concatenated; with a pooled branch if the extents are halved.
-pub(crate) fn branches(n: &Net, x: &Value, all: &[Branch<'_>], is_pooled: bool) -> Value {
-    let mut made: Vec<Value> = all.iter().map(|layers| chain(n, x, layers)).collect();
+pub(crate) fn branches(n: &Net, x: &NetValue, all: &[Branch<'_>], is_pooled: bool) -> NetValue {
+    let mut made: Vec<NetValue> = all.iter().map(|layers| chain(n, x, layers)).collect();
     if is_pooled {
         made.push(halving_pool(n, x));
     }
     n.concat(made)
 }
 
-fn residual(n: &Net, x: &Value, all: &[Branch<'_>], has_relu: bool) -> Value {
+fn residual(n: &Net, x: &NetValue, all: &[Branch<'_>], has_relu: bool) -> NetValue {
     let joined = branches(n, x, all, false);
     let mut h = n.conv_bias(joined, x.shape()[1], Window::square(1));
     h = n.add(n.scale(h.clone()), x.clone());
     if has_relu { n.relu(h) } else { h }
 }
 
-fn repeat(x: &Value, count: usize, module: impl Fn(&Value, usize) -> Value) -> Value {
+fn repeat(x: &NetValue, count: usize, module: impl Fn(&NetValue, usize) -> NetValue) -> NetValue {
     let mut h = x.clone();
     for index in 0..count {
         h = module(&h, index);
@@ -108,14 +108,14 @@ fn repeat(x: &Value, count: usize, module: impl Fn(&Value, usize) -> Value) -> V
     h
 }
 
-fn head(n: &Net, x: &Value, labels: Option<&Value>) -> Value {
+fn head(n: &Net, x: &NetValue, labels: Option<&NetValue>) -> NetValue {
     let mut h = n.global_average_pool(x.clone());
     h = n.linear(n.dropout(h.clone()), 1000);
     classify(n, h, labels)
 }
 
 /// Inception-ResNet-v2 as in TF-slim: 10, 20 and 10 modules.
-fn v2(n: &Net, sizes: Sizes) -> Value {
+fn v2(n: &Net, sizes: Sizes) -> NetValue {
     let (x, labels) = images(n, sizes);
     let mut h = halving_pool(n, &chain(n, &x, &[halve(32), narrow(32), three(64)]));
     h = halving_pool(n, &chain(n, &h, &[point(80), narrow(192)]));
@@ -132,34 +132,34 @@ fn v2(n: &Net, sizes: Sizes) -> Value {
     head(n, &h, labels.as_ref())
 }
 
-fn mixed_5b(n: &Net, x: &Value) -> Value {
-    let five = (64, Window::square(5).pad(2));
-    let mut made: Vec<Value> = [&[point(96)][..], &[point(48), five], &[point(64), three(96), three(96)]]
+fn mixed_5b(n: &Net, x: &NetValue) -> NetValue {
+    let five = (64, Window::square(5).with_padding(2));
+    let mut made: Vec<NetValue> = [&[point(96)][..], &[point(48), five], &[point(64), three(96), three(96)]]
         .into_iter()
         .map(|layers| chain(n, x, layers))
         .collect();
-    let pooled = n.average_pool(x.clone(), Window::square(3).pad(1));
+    let pooled = n.average_pool(x.clone(), Window::square(3).with_padding(1));
     made.push(layer(n, &pooled, point(64)));
     drop(pooled);
     n.concat(made)
 }
 
-fn module_b(n: &Net, x: &Value) -> Value {
+fn module_b(n: &Net, x: &NetValue) -> NetValue {
     residual(n, x, &[&[point(192)], &[point(128), wide(160, 7), tall(192, 7)]], true)
 }
 
-fn module_c(n: &Net, x: &Value, has_relu: bool) -> Value {
+fn module_c(n: &Net, x: &NetValue, has_relu: bool) -> NetValue {
     residual(n, x, &[&[point(192)], &[point(192), wide(224, 3), tall(256, 3)]], has_relu)
 }
 
-fn reduction_b(n: &Net, x: &Value) -> Value {
+fn reduction_b(n: &Net, x: &NetValue) -> NetValue {
     let layers: [Branch<'_>; 3] =
         [&[point(256), halve(384)], &[point(256), halve(288)], &[point(256), three(288), halve(320)]];
     branches(n, x, &layers, true)
 }
 
 /// Inception-ResNet-v2 as in the paper: the stem of Inception-v4, and 5, 10 and 5 modules.
-fn v2_published(n: &Net, sizes: Sizes) -> Value {
+fn v2_published(n: &Net, sizes: Sizes) -> NetValue {
     let (x, labels) = images(n, sizes);
     let mut h = chain(n, &x, &[halve(32), narrow(32), three(64)]);
     h = branches(n, &h, &[&[halve(96)]], true);
@@ -182,7 +182,7 @@ fn v2_published(n: &Net, sizes: Sizes) -> Value {
 }
 
 /// Inception-ResNet-v1: 5, 10 and 5 modules.
-fn v1(n: &Net, sizes: Sizes) -> Value {
+fn v1(n: &Net, sizes: Sizes) -> NetValue {
     let (x, labels) = images(n, sizes);
     let mut h = halving_pool(n, &chain(n, &x, &[halve(32), narrow(32), three(64)]));
     h = chain(n, &h, &[point(80), narrow(192), halve(256)]);

@@ -10,7 +10,7 @@
 //!
 //! A ReLU stands for ReLU6: the two take the same memory.
 
-use crate::models::net::{Convolution, Net, Value, Window};
+use crate::models::net::{Convolution, Net, NetValue, Window};
 use crate::models::nets::blocks::{classify, images};
 use crate::models::nets::model::{Model, Published, Sizes, image};
 
@@ -35,14 +35,15 @@ const STAGES: [(u64, u64, usize, u64); 7] = [
 
 /// A convolution of each channel on its own, with padding that keeps the extents at stride 1.
 pub(crate) fn depthwise(channels: u64, kernel: u64, stride: u64) -> Convolution {
-    Convolution::from(Window::square(kernel).pad(kernel / 2).stride(stride)).grouped(channels)
+    Convolution::from(Window::square(kernel).with_padding(kernel / 2).with_stride(stride))
+        .with_groups(channels)
 }
 
-fn normal(n: &Net, x: Value, out: u64, convolution: impl Into<Convolution>) -> Value {
+fn normal(n: &Net, x: NetValue, out: u64, convolution: impl Into<Convolution>) -> NetValue {
     n.batch_norm(n.conv(x, out, convolution))
 }
 
-fn block(n: &Net, x: Value, expansion: u64, out: u64, stride: u64) -> Value {
+fn block(n: &Net, x: NetValue, expansion: u64, out: u64, stride: u64) -> NetValue {
     let (from, hidden) = (x.channels(), expansion * x.channels());
     let wide =
         if expansion == 1 { x.clone() } else { n.relu(normal(n, x.clone(), hidden, Window::square(1))) };
@@ -51,9 +52,9 @@ fn block(n: &Net, x: Value, expansion: u64, out: u64, stride: u64) -> Value {
     if stride == 1 && from == out { n.add(x, h) } else { h }
 }
 
-fn mobilenet(n: &Net, sizes: Sizes) -> Value {
+fn mobilenet(n: &Net, sizes: Sizes) -> NetValue {
     let (x, labels) = images(n, sizes);
-    let mut h = n.relu(normal(n, x, 32, Window::square(3).stride(2).pad(1)));
+    let mut h = n.relu(normal(n, x, 32, Window::square(3).with_stride(2).with_padding(1)));
     for (expansion, out, blocks, stride) in STAGES {
         for index in 0..blocks {
             h = block(n, h, expansion, out, if index == 0 { stride } else { 1 });

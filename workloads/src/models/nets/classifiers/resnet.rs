@@ -12,7 +12,7 @@
 //! 4. S. Zagoruyko, N. Komodakis, *Wide Residual Networks*, BMVC 2016.
 //! 5. torchvision, which publishes parameters and multiply-adds: the stride is in the 3 x 3 convolution ("v1.5").
 
-use crate::models::net::{Convolution, Net, Value, Window};
+use crate::models::net::{Convolution, Net, NetValue, Window};
 use crate::models::nets::blocks::{classify, images};
 use crate::models::nets::model::{Model, Published, Sizes, image};
 
@@ -34,23 +34,37 @@ pub(crate) static MODELS: [Model; 6] = [
         summary: "ResNet-50 as in Chainer's example",
         input: image(224),
         published: Published::new(Some(25_557_032), None, "torchvision")
-            .differing("64 parameters more: Chainer's first convolution has a bias"),
-        build: |n, sizes| resnet(n, sizes, Layout { is_chainer: true, ..Layout::of([3, 4, 6, 3]) }),
+            .with_difference("64 parameters more: Chainer's first convolution has a bias"),
+        build: |n, sizes| resnet(n, sizes, Layout { is_chainer: true, ..Layout::from_counts([3, 4, 6, 3]) }),
     },
     model!(
         "resnet50-v1-5",
         "ResNet-50 with strides in the 3 x 3 convolutions",
-        Layout::of([3, 4, 6, 3]),
+        Layout::from_counts([3, 4, 6, 3]),
         25_557_032,
         8_178_000_000,
         "torchvision"
     ),
-    model!("resnet101", "ResNet-101", Layout::of([3, 4, 23, 3]), 44_549_160, 15_602_000_000, "torchvision"),
-    model!("resnet152", "ResNet-152", Layout::of([3, 8, 36, 3]), 60_192_808, 23_028_000_000, "torchvision"),
+    model!(
+        "resnet101",
+        "ResNet-101",
+        Layout::from_counts([3, 4, 23, 3]),
+        44_549_160,
+        15_602_000_000,
+        "torchvision"
+    ),
+    model!(
+        "resnet152",
+        "ResNet-152",
+        Layout::from_counts([3, 8, 36, 3]),
+        60_192_808,
+        23_028_000_000,
+        "torchvision"
+    ),
     model!(
         "wide-resnet50-2",
         "Wide ResNet-50-2: bottlenecks twice as wide",
-        Layout { width: 128, ..Layout::of([3, 4, 6, 3]) },
+        Layout { width: 128, ..Layout::from_counts([3, 4, 6, 3]) },
         68_883_240,
         22_796_000_000,
         "torchvision"
@@ -58,7 +72,7 @@ pub(crate) static MODELS: [Model; 6] = [
     model!(
         "resnext101-32x8d",
         "ResNeXt-101 32x8d: 32 groups of 8 channels",
-        Layout { width: 256, groups: 32, ..Layout::of([3, 4, 23, 3]) },
+        Layout { width: 256, groups: 32, ..Layout::from_counts([3, 4, 23, 3]) },
         88_791_336,
         32_828_000_000,
         "torchvision"
@@ -77,40 +91,40 @@ struct Layout {
 }
 
 impl Layout {
-    const fn of(counts: [usize; 4]) -> Self {
+    const fn from_counts(counts: [usize; 4]) -> Self {
         Self { counts, width: 64, groups: 1, is_chainer: false }
     }
 
     /// The first two convolutions of a bottleneck with a stride: 1 x 1, then 3 x 3.
-    fn convolutions(self, stride: u64) -> (Window, Convolution) {
+    fn bottleneck_convolutions(self, stride: u64) -> (Window, Convolution) {
         let strides = if self.is_chainer { (stride, 1) } else { (1, stride) };
-        let three = Window::square(3).pad(1).stride(strides.1);
-        (Window::square(1).stride(strides.0), Convolution::from(three).grouped(self.groups))
+        let three = Window::square(3).with_padding(1).with_stride(strides.1);
+        (Window::square(1).with_stride(strides.0), Convolution::from(three).with_groups(self.groups))
     }
 
     /// The first bottleneck of a stage, whose shortcut is a convolution.
-    fn widen(self, n: &Net, x: &Value, hidden: u64, out: u64, stride: u64) -> Value {
+    fn widening_bottleneck(self, n: &Net, x: &NetValue, hidden: u64, out: u64, stride: u64) -> NetValue {
         let point = Window::square(1);
-        let (first, three) = self.convolutions(stride);
+        let (first, three) = self.bottleneck_convolutions(stride);
         let mut h = n.relu(n.batch_norm(n.conv(x.clone(), hidden, first)));
         h = n.relu(n.batch_norm(n.conv(h.clone(), hidden, three)));
         h = n.batch_norm(n.conv(h.clone(), out, point));
-        let shortcut = n.batch_norm(n.conv(x.clone(), out, point.stride(stride)));
+        let shortcut = n.batch_norm(n.conv(x.clone(), out, point.with_stride(stride)));
         n.relu(n.add(h.clone(), shortcut.clone()))
     }
 
-    fn bottleneck(self, n: &Net, x: &Value, hidden: u64) -> Value {
-        let (point, three) = self.convolutions(1);
+    fn bottleneck(self, n: &Net, x: &NetValue, hidden: u64) -> NetValue {
+        let (point, three) = self.bottleneck_convolutions(1);
         let mut h = n.relu(n.batch_norm(n.conv(x.clone(), hidden, point)));
         h = n.relu(n.batch_norm(n.conv(h.clone(), hidden, three)));
         h = n.batch_norm(n.conv(h.clone(), x.channels(), point));
         n.relu(n.add(h.clone(), x.clone()))
     }
 
-    fn stage(self, n: &Net, x: &Value, index: usize) -> Value {
+    fn stage(self, n: &Net, x: &NetValue, index: usize) -> NetValue {
         let (scale, stride) = (1 << index, if index == 0 { 1 } else { 2 });
         let (hidden, out) = (self.width * scale, 256 * scale);
-        let mut h = self.widen(n, x, hidden, out, stride);
+        let mut h = self.widening_bottleneck(n, x, hidden, out, stride);
         for _ in 1..self.counts[index] {
             h = self.bottleneck(n, &h, hidden);
         }
@@ -118,13 +132,13 @@ impl Layout {
     }
 }
 
-fn resnet(n: &Net, sizes: Sizes, layout: Layout) -> Value {
+fn resnet(n: &Net, sizes: Sizes, layout: Layout) -> NetValue {
     let (x, labels) = images(n, sizes);
-    let first = Window::square(7).stride(2).pad(3);
+    let first = Window::square(7).with_stride(2).with_padding(3);
     let (conv, pool) = if layout.is_chainer {
-        (n.conv_bias(x, 64, first), Window::square(3).stride(2).covering())
+        (n.conv_bias(x, 64, first), Window::square(3).with_stride(2).rounding_up())
     } else {
-        (n.conv(x, 64, first), Window::square(3).stride(2).pad(1))
+        (n.conv(x, 64, first), Window::square(3).with_stride(2).with_padding(1))
     };
     let mut h = n.batch_norm(conv);
     h = n.max_pool(n.relu(h.clone()), pool);

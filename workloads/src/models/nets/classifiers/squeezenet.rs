@@ -6,7 +6,7 @@
 //!    arXiv:1602.07360.
 //! 2. torchvision, which publishes parameters and multiply-adds.
 
-use crate::models::net::{Net, Value, Window};
+use crate::models::net::{Net, NetValue, Window};
 use crate::models::nets::blocks::{classify, images};
 use crate::models::nets::model::{Model, Published, Sizes, image};
 
@@ -31,18 +31,18 @@ pub(crate) static MODELS: [Model; 2] = [
 const MODULES: [(u64, u64); 8] =
     [(16, 64), (16, 64), (32, 128), (32, 128), (48, 192), (48, 192), (64, 256), (64, 256)];
 
-fn fire(n: &Net, x: Value, (squeezed, expanded): (u64, u64)) -> Value {
+fn fire(n: &Net, x: NetValue, (squeezed, expanded): (u64, u64)) -> NetValue {
     let x = n.relu(n.conv_bias(x, squeezed, Window::square(1)));
     let one = n.relu(n.conv_bias(x.clone(), expanded, Window::square(1)));
-    let three = n.relu(n.conv_bias(x, expanded, Window::square(3).pad(1)));
+    let three = n.relu(n.conv_bias(x, expanded, Window::square(3).with_padding(1)));
     n.concat(vec![one, three])
 }
 
 /// `pooled` has the indices of the modules that follow a pooling.
-fn squeezenet(n: &Net, sizes: Sizes, (out, window): (u64, u64), pooled: &[usize]) -> Value {
+fn squeezenet(n: &Net, sizes: Sizes, (out, window): (u64, u64), pooled: &[usize]) -> NetValue {
     let (x, labels) = images(n, sizes);
-    let pool = Window::square(3).stride(2).covering();
-    let mut h = n.max_pool(n.relu(n.conv_bias(x, out, Window::square(window).stride(2))), pool);
+    let pool = Window::square(3).with_stride(2).rounding_up();
+    let mut h = n.max_pool(n.relu(n.conv_bias(x, out, Window::square(window).with_stride(2))), pool);
     for (index, module) in MODULES.into_iter().enumerate() {
         if pooled.contains(&index) {
             h = n.max_pool(h, pool);

@@ -8,7 +8,7 @@
 //!
 //! The first fully connected layer grows with the input.
 
-use crate::models::net::{Net, Value, Window};
+use crate::models::net::{Net, NetValue, Window};
 use crate::models::nets::blocks::{classify, images};
 use crate::models::nets::model::{Model, Published, Sizes, image};
 
@@ -20,13 +20,13 @@ pub(crate) static MODELS: [Model; 1] = [Model {
     build: vgg16,
 }];
 
-fn vgg16(n: &Net, sizes: Sizes) -> Value {
+fn vgg16(n: &Net, sizes: Sizes) -> NetValue {
     let (mut h, labels) = images(n, sizes);
     for (count, out) in [(2, 64), (2, 128), (3, 256), (3, 512), (3, 512)] {
         for _ in 0..count {
-            h = n.relu(n.conv_bias(h, out, Window::square(3).pad(1)));
+            h = n.relu(n.conv_bias(h, out, Window::square(3).with_padding(1)));
         }
-        h = n.max_pool(h, Window::square(2).stride(2));
+        h = n.max_pool(h, Window::square(2).with_stride(2));
     }
     for _ in 0..2 {
         h = n.dropout(n.relu(n.linear(h, 4096)));

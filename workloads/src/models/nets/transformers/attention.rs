@@ -6,7 +6,7 @@
 //! 2. J. Ainslie et al., *GQA: Training Generalized Multi-Query Transformer Models from Multi-Head Checkpoints*, EMNLP
 //!    2023: several query heads share a key and value head.
 
-use crate::models::net::{Net, Parameter, Value};
+use crate::models::net::{Net, NetValue, Parameter};
 
 /// The numbers of query heads, and of key and value heads.
 #[derive(Clone, Copy)]
@@ -17,18 +17,18 @@ pub(crate) struct Heads {
 
 /// The attention `[N, tokens, width]` of queries, keys and values; the scores are a separate value. Scaling and masking
 /// are part of the softmax.
-pub(crate) fn attention(n: &Net, qkv: [Value; 3], heads: Heads, has_dropout: bool) -> Value {
+pub(crate) fn attention(n: &Net, qkv: [NetValue; 3], heads: Heads, has_dropout: bool) -> NetValue {
     biased_attention(n, qkv, heads, has_dropout, None)
 }
 
 /// Like [`attention`], with a bias for the scores that the softmax takes from a table.
 pub(crate) fn biased_attention(
     n: &Net,
-    [q, k, v]: [Value; 3],
+    [q, k, v]: [NetValue; 3],
     heads: Heads,
     has_dropout: bool,
     bias: Option<Parameter>,
-) -> Value {
+) -> NetValue {
     let (batch, tokens, width) = (q.shape()[0], q.shape()[1], q.width());
     let head = width / heads.queries;
     let (rows, shared) = (heads.queries / heads.keys * tokens, [batch, heads.keys, k.shape()[1], head]);
@@ -42,12 +42,12 @@ pub(crate) fn biased_attention(
 }
 
 /// The loss of the prediction of each token; the scores if the net returns no loss.
-pub(crate) fn next_token_loss(n: &Net, scores: Value, shape: Vec<u64>) -> Value {
+pub(crate) fn next_token_loss(n: &Net, scores: NetValue, shape: Vec<u64>) -> NetValue {
     if !n.is_scored() {
         return scores;
     }
-    let labels = n.input(shape);
+    let labels = n.new_input(shape);
     let loss = n.softmax_cross_entropy(scores, &labels);
-    n.report(&[&loss]);
+    n.report_values(&[&loss]);
     loss
 }

@@ -10,7 +10,7 @@
 //! Every token is predicted. Position and segment embeddings are looked up for each sequence.
 
 use super::attention::{Heads, attention, next_token_loss};
-use crate::models::net::{Function, Net, Value};
+use crate::models::net::{Function, Net, NetValue};
 use crate::models::nets::model::{Input, Model, Published, Sizes};
 
 const INPUT: Input = Input::Tokens { sequence: Some(512), limit: Some(512) };
@@ -33,7 +33,7 @@ pub(crate) static MODELS: [Model; 2] = [
     },
 ];
 
-fn layer(n: &Net, x: Value, heads: u64) -> Value {
+fn layer(n: &Net, x: NetValue, heads: u64) -> NetValue {
     let width = x.width();
     let parts = [(); 3].map(|()| n.dense_bias(x.clone(), width));
     let context = attention(n, parts, Heads { queries: heads, keys: heads }, true);
@@ -42,20 +42,20 @@ fn layer(n: &Net, x: Value, heads: u64) -> Value {
     n.layer_norm(n.add(n.dropout(n.dense_bias(hidden, width)), h))
 }
 
-fn bert(n: &Net, sizes: Sizes, layers: usize, heads: u64) -> Value {
+fn bert(n: &Net, sizes: Sizes, layers: usize, heads: u64) -> NetValue {
     let width = 64 * heads;
     let shape = vec![sizes.batch, sizes.sequence.unwrap_or(1)];
-    let table = n.parameter(vec![VOCABULARY, width]);
-    let mut h = n.embedding(&n.input(shape.clone()), table, width);
+    let table = n.new_parameter(vec![VOCABULARY, width]);
+    let mut h = n.embedding(&n.new_input(shape.clone()), table, width);
     for rows in [512, 2] {
-        let indices = n.input(shape.clone());
-        h = n.add(h, n.embedding(&indices, n.parameter(vec![rows, width]), width));
+        let indices = n.new_input(shape.clone());
+        h = n.add(h, n.embedding(&indices, n.new_parameter(vec![rows, width]), width));
     }
     h = n.dropout(n.layer_norm(h));
     for _ in 0..layers {
         h = layer(n, h, heads);
     }
     h = n.layer_norm(n.each(Function::Gelu, n.dense_bias(h, width)));
-    let scores = n.project(h, VOCABULARY, [table, n.parameter(vec![VOCABULARY])]);
+    let scores = n.project(h, VOCABULARY, [table, n.new_parameter(vec![VOCABULARY])]);
     next_token_loss(n, scores, shape)
 }

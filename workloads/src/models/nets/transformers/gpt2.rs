@@ -7,7 +7,7 @@
 //!    embeddings.
 
 use super::attention::{Heads, attention, next_token_loss};
-use crate::models::net::{Function, Net, Value};
+use crate::models::net::{Function, Net, NetValue};
 use crate::models::nets::model::{Input, Model, Published, Sizes};
 
 const VOCABULARY: u64 = 50_257;
@@ -32,7 +32,7 @@ pub(crate) static MODELS: [Model; 4] = [
     model!("gpt2-xl", "GPT-2 XL, 48 layers", 48, 25, 1_557_611_200),
 ];
 
-fn layer(n: &Net, x: Value, heads: u64) -> Value {
+fn layer(n: &Net, x: NetValue, heads: u64) -> NetValue {
     let (batch, tokens, width) = (x.shape()[0], x.shape()[1], x.width());
     let joined = n.dense_bias(n.layer_norm(x.clone()), 3 * width);
     let part = |index: u64| n.slice(joined.clone(), vec![0, 0, index * width], vec![batch, tokens, width]);
@@ -42,12 +42,12 @@ fn layer(n: &Net, x: Value, heads: u64) -> Value {
     n.add(n.dropout(n.dense_bias(hidden, width)), h)
 }
 
-fn gpt2(n: &Net, sizes: Sizes, layers: usize, heads: u64) -> Value {
+fn gpt2(n: &Net, sizes: Sizes, layers: usize, heads: u64) -> NetValue {
     let width = 64 * heads;
     let shape = vec![sizes.batch, sizes.sequence.unwrap_or(1)];
-    let table = n.parameter(vec![VOCABULARY, width]);
-    let tokens = n.embedding(&n.input(shape.clone()), table, width);
-    let positions = n.embedding(&n.input(shape.clone()), n.parameter(vec![POSITIONS, width]), width);
+    let table = n.new_parameter(vec![VOCABULARY, width]);
+    let tokens = n.embedding(&n.new_input(shape.clone()), table, width);
+    let positions = n.embedding(&n.new_input(shape.clone()), n.new_parameter(vec![POSITIONS, width]), width);
     let mut h = n.dropout(n.add(tokens, positions));
     for _ in 0..layers {
         h = layer(n, h, heads);

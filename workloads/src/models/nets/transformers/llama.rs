@@ -21,7 +21,7 @@
 //! expert without rows is not run, and its weights get no gradient. Weights and activations are 32-bit numbers.
 
 use super::attention::{Heads, attention, next_token_loss};
-use crate::models::net::{Function, Net, Value};
+use crate::models::net::{Function, Net, NetValue};
 use crate::models::nets::model::{Input, Model, Published, Sizes};
 
 macro_rules! model {
@@ -85,7 +85,7 @@ impl Layout {
         Self { has_norms: true, ..self }
     }
 
-    fn attend(&self, n: &Net, x: &Value) -> Value {
+    fn attend(&self, n: &Net, x: &NetValue) -> NetValue {
         let shared = self.width / self.heads.queries * self.heads.keys;
         let turned = |width: u64| {
             let h = n.dense(x.clone(), width);
@@ -96,13 +96,13 @@ impl Layout {
         n.dense(attention(n, [q, k, v], self.heads, false), self.width)
     }
 
-    fn feed_forward(&self, n: &Net, x: Value) -> Value {
+    fn feed_forward(&self, n: &Net, x: NetValue) -> NetValue {
         let gate = n.each(Function::Silu, n.dense(x.clone(), self.hidden));
         let up = n.dense(x, self.hidden);
         n.dense(n.multiply(gate, up), self.width)
     }
 
-    fn mixture(&self, n: &Net, x: Value, experts: Experts) -> Value {
+    fn mixture(&self, n: &Net, x: NetValue, experts: Experts) -> NetValue {
         let shape = x.shape().to_vec();
         let x = n.reshape(x, vec![shape[0] * shape[1], self.width]);
         let shares = n.each(Function::Softmax, n.dense(x.clone(), experts.count));
@@ -117,7 +117,7 @@ impl Layout {
                 for matrix in
                     [[self.hidden, self.width], [self.hidden, self.width], [self.width, self.hidden]]
                 {
-                    n.parameter(matrix.to_vec());
+                    n.new_parameter(matrix.to_vec());
                 }
             } else {
                 let own = n.slice(rows.clone(), vec![start, 0], vec![count, self.width]);
@@ -129,7 +129,7 @@ impl Layout {
         n.reshape(n.combine(n.stack(made), routes), shape)
     }
 
-    fn layer(&self, n: &Net, x: Value) -> Value {
+    fn layer(&self, n: &Net, x: NetValue) -> NetValue {
         let h = n.add(self.attend(n, &n.rms_norm(x.clone())), x);
         let normal = n.rms_norm(h.clone());
         let fed = match self.experts {
@@ -140,10 +140,10 @@ impl Layout {
     }
 }
 
-fn llama(n: &Net, sizes: Sizes, layout: &Layout) -> Value {
+fn llama(n: &Net, sizes: Sizes, layout: &Layout) -> NetValue {
     let shape = vec![sizes.batch, sizes.sequence.unwrap_or(1)];
-    let table = n.parameter(vec![layout.vocabulary, layout.width]);
-    let mut h = n.embedding(&n.input(shape.clone()), table, layout.width);
+    let table = n.new_parameter(vec![layout.vocabulary, layout.width]);
+    let mut h = n.embedding(&n.new_input(shape.clone()), table, layout.width);
     for _ in 0..layout.layers {
         h = layout.layer(n, h);
     }

@@ -13,7 +13,7 @@
 //! one sequence's scores.
 
 use super::attention::{Heads, attention, biased_attention, next_token_loss};
-use crate::models::net::{Net, Parameter, Value};
+use crate::models::net::{Net, NetValue, Parameter};
 use crate::models::nets::model::{Input, Model, Published, Sizes};
 
 pub(crate) static MODELS: [Model; 1] = [Model {
@@ -31,29 +31,29 @@ const LAYERS: usize = 6;
 /// The number of buckets that distances between tokens are sorted into.
 const BUCKETS: u64 = 32;
 
-fn attend(n: &Net, x: Value, bias: Parameter) -> Value {
+fn attend(n: &Net, x: NetValue, bias: Parameter) -> NetValue {
     let h = n.rms_norm(x.clone());
     let qkv = [(); 3].map(|()| n.dense(h.clone(), WIDTH));
     let context = biased_attention(n, qkv, HEADS, true, Some(bias));
     n.add(n.dropout(n.dense(context, WIDTH)), x)
 }
 
-fn attend_to(n: &Net, x: Value, source: &Value) -> Value {
+fn attend_to(n: &Net, x: NetValue, source: &NetValue) -> NetValue {
     let q = n.dense(n.rms_norm(x.clone()), WIDTH);
     let [k, v] = [(); 2].map(|()| n.dense(source.clone(), WIDTH));
     let context = attention(n, [q, k, v], HEADS, true);
     n.add(n.dropout(n.dense(context, WIDTH)), x)
 }
 
-fn feed_forward(n: &Net, x: Value) -> Value {
+fn feed_forward(n: &Net, x: NetValue) -> NetValue {
     let hidden = n.relu(n.dense(n.rms_norm(x.clone()), 4 * WIDTH));
     n.add(n.dropout(n.dense(n.dropout(hidden), WIDTH)), x)
 }
 
 /// One half of the net: the decoder if there is a source to attend to.
-fn stack(n: &Net, shape: &[u64], table: Parameter, source: Option<&Value>) -> Value {
-    let bias = n.parameter(vec![BUCKETS, HEADS.queries]);
-    let mut h = n.dropout(n.embedding(&n.input(shape.to_vec()), table, WIDTH));
+fn stack(n: &Net, shape: &[u64], table: Parameter, source: Option<&NetValue>) -> NetValue {
+    let bias = n.new_parameter(vec![BUCKETS, HEADS.queries]);
+    let mut h = n.dropout(n.embedding(&n.new_input(shape.to_vec()), table, WIDTH));
     for _ in 0..LAYERS {
         h = attend(n, h, bias);
         if let Some(source) = source {
@@ -64,9 +64,9 @@ fn stack(n: &Net, shape: &[u64], table: Parameter, source: Option<&Value>) -> Va
     n.dropout(n.rms_norm(h))
 }
 
-fn t5(n: &Net, sizes: Sizes) -> Value {
+fn t5(n: &Net, sizes: Sizes) -> NetValue {
     let shape = vec![sizes.batch, sizes.sequence.unwrap_or(1)];
-    let table = n.parameter(vec![VOCABULARY, WIDTH]);
+    let table = n.new_parameter(vec![VOCABULARY, WIDTH]);
     let source = stack(n, &shape, table, None);
     let h = stack(n, &shape, table, Some(&source));
     drop(source);

@@ -10,7 +10,7 @@
 //! image.
 
 use super::attention::{Heads, attention};
-use crate::models::net::{Function, Net, Value, Window};
+use crate::models::net::{Function, Net, NetValue, Window};
 use crate::models::nets::blocks::{classify, images};
 use crate::models::nets::model::{Model, Published, Sizes, image};
 
@@ -24,7 +24,7 @@ pub(crate) static MODELS: [Model; 1] = [Model {
 
 const WIDTH: u64 = 768;
 
-fn layer(n: &Net, x: Value) -> Value {
+fn layer(n: &Net, x: NetValue) -> NetValue {
     let shape = x.shape().to_vec();
     let joined = n.dense_bias(n.layer_norm(x.clone()), 3 * WIDTH);
     let part = |index: u64| n.slice(joined.clone(), vec![0, 0, index * WIDTH], shape.clone());
@@ -34,14 +34,14 @@ fn layer(n: &Net, x: Value) -> Value {
     n.add(n.dense_bias(hidden, WIDTH), h)
 }
 
-fn vit(n: &Net, sizes: Sizes) -> Value {
+fn vit(n: &Net, sizes: Sizes) -> NetValue {
     let (x, labels) = images(n, sizes);
-    let map = n.conv_bias(x, WIDTH, Window::square(16).stride(16));
+    let map = n.conv_bias(x, WIDTH, Window::square(16).with_stride(16));
     let patches = map.shape()[2] * map.shape()[3];
     let patch_tokens = n.reshape(map, vec![sizes.batch, patches, WIDTH]);
     let look_up = |rows: u64| {
-        let indices = n.input(vec![sizes.batch, rows]);
-        n.embedding(&indices, n.parameter(vec![rows, WIDTH]), WIDTH)
+        let indices = n.new_input(vec![sizes.batch, rows]);
+        n.embedding(&indices, n.new_parameter(vec![rows, WIDTH]), WIDTH)
     };
     let tokens = n.concat(vec![look_up(1), patch_tokens]);
     let mut h = n.add(tokens, look_up(patches + 1));

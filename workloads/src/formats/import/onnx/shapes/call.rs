@@ -1,6 +1,6 @@
 //! A node with what is known of its inputs, and what the rules of several operators ask of it.
 
-use super::value::{Value, elements};
+use super::value::{Value, element_count};
 use crate::formats::import::onnx::messages::{Attribute, Node, Tensor};
 
 /// A node with what is known of its inputs.
@@ -11,22 +11,22 @@ pub(crate) struct Call<'v> {
 
 impl<'v> Call<'v> {
     /// An input that must be there, with a known shape.
-    pub(crate) fn value(&self, at: usize) -> Result<&'v Value, String> {
-        self.maybe(at).ok_or_else(|| format!("the shape of its input {at} is not known"))
+    pub(crate) fn required_input(&self, at: usize) -> Result<&'v Value, String> {
+        self.optional_input(at).ok_or_else(|| format!("the shape of its input {at} is not known"))
     }
 
-    pub(crate) fn maybe(&self, at: usize) -> Option<&'v Value> {
+    pub(crate) fn optional_input(&self, at: usize) -> Option<&'v Value> {
         self.inputs.get(at).copied().flatten()
     }
 
     /// The numbers of an input; `None` if it is missing, or they are not known.
-    pub(crate) fn ints(&self, at: usize) -> Option<&'v [i64]> {
-        self.maybe(at)?.ints.as_deref()
+    pub(crate) fn known_ints(&self, at: usize) -> Option<&'v [i64]> {
+        self.optional_input(at)?.ints.as_deref()
     }
 
     /// Whole numbers that came as an attribute once, and as an input since.
-    pub(crate) fn numbers(&self, at: usize, name: &str) -> Result<Option<&'v [i64]>, String> {
-        match (self.list(name), self.is_given(at), self.ints(at)) {
+    pub(crate) fn numbers_of(&self, at: usize, name: &str) -> Result<Option<&'v [i64]>, String> {
+        match (self.ints_attribute(name), self.is_given(at), self.known_ints(at)) {
             (Some(list), ..) => Ok(Some(list)),
             (None, false, _) => Ok(None),
             (None, true, Some(ints)) => Ok(Some(ints)),
@@ -38,29 +38,29 @@ impl<'v> Call<'v> {
         self.node.inputs.get(at).is_some_and(|name| !name.is_empty())
     }
 
-    fn attribute(&self, name: &str) -> Option<&'v Attribute> {
+    fn find_attribute(&self, name: &str) -> Option<&'v Attribute> {
         self.node.attributes.iter().find(|attribute| attribute.name == name)
     }
 
-    pub(crate) fn int(&self, name: &str, default: i64) -> i64 {
-        self.attribute(name).and_then(|attribute| attribute.i).unwrap_or(default)
+    pub(crate) fn int_attribute(&self, name: &str, default: i64) -> i64 {
+        self.find_attribute(name).and_then(|attribute| attribute.i).unwrap_or(default)
     }
 
-    pub(crate) fn list(&self, name: &str) -> Option<&'v [i64]> {
-        self.attribute(name).map(|attribute| attribute.ints.as_slice())
+    pub(crate) fn ints_attribute(&self, name: &str) -> Option<&'v [i64]> {
+        self.find_attribute(name).map(|attribute| attribute.ints.as_slice())
     }
 
-    pub(crate) fn floats(&self, name: &str) -> Option<&'v [f32]> {
-        self.attribute(name).map(|attribute| attribute.floats.as_slice())
+    pub(crate) fn floats_attribute(&self, name: &str) -> Option<&'v [f32]> {
+        self.find_attribute(name).map(|attribute| attribute.floats.as_slice())
     }
 
-    pub(crate) fn text(&self, name: &str) -> Option<String> {
-        let bytes = self.attribute(name)?.s.as_ref()?;
+    pub(crate) fn text_attribute(&self, name: &str) -> Option<String> {
+        let bytes = self.find_attribute(name)?.s.as_ref()?;
         Some(String::from_utf8_lossy(bytes).into_owned())
     }
 
-    pub(crate) fn tensor(&self, name: &str) -> Option<&'v Tensor> {
-        self.attribute(name)?.t.as_deref()
+    pub(crate) fn tensor_attribute(&self, name: &str) -> Option<&'v Tensor> {
+        self.find_attribute(name)?.t.as_deref()
     }
 }
 
@@ -96,9 +96,9 @@ pub(crate) struct Cut {
 
 /// What a Slice keeps.
 pub(crate) fn cuts(call: &Call<'_>, data: &Value) -> Result<Vec<Cut>, String> {
-    let must = |at, name| call.numbers(at, name)?.ok_or_else(|| format!("it has no `{name}`"));
+    let must = |at, name| call.numbers_of(at, name)?.ok_or_else(|| format!("it has no `{name}`"));
     let (starts, ends) = (must(1, "starts")?, must(2, "ends")?);
-    let (axes, steps) = (call.numbers(3, "axes")?, call.numbers(4, "steps")?);
+    let (axes, steps) = (call.numbers_of(3, "axes")?, call.numbers_of(4, "steps")?);
     let mut cuts = Vec::new();
     for (at, (&start, &end)) in starts.iter().zip(ends).enumerate() {
         let given = axes.map_or(i64::try_from(at).ok(), |axes| axes.get(at).copied());
@@ -127,7 +127,7 @@ fn cut(axis: usize, extent: i64, start: i64, end: i64, step: i64) -> Cut {
 
 /// Whether a shape holds as many elements as another.
 pub(crate) fn same_elements(a: &[u64], b: &[u64]) -> bool {
-    elements(a).is_some() && elements(a) == elements(b)
+    element_count(a).is_some() && element_count(a) == element_count(b)
 }
 
 pub(crate) fn unsigned(int: i64) -> Result<u64, String> {

@@ -13,8 +13,8 @@ struct Dim {
     times: u64,
 }
 
-pub(crate) fn infer(call: &Call<'_>) -> Result<Vec<Value>, String> {
-    let equation = call.text("equation").ok_or("it says no equation")?.replace(' ', "");
+pub(crate) fn infer_einsum(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let equation = call.text_attribute("equation").ok_or("it says no equation")?.replace(' ', "");
     if equation.contains('.') {
         return Err("an equation with `...` has no rule here".to_owned());
     }
@@ -22,7 +22,7 @@ pub(crate) fn infer(call: &Call<'_>) -> Result<Vec<Value>, String> {
         Some((inputs, output)) => (inputs, Some(output)),
         None => (equation.as_str(), None),
     };
-    let dims = read(call, inputs)?;
+    let dims = read_dimensions(call, inputs)?;
     let letters: String = match output {
         Some(output) => output.to_owned(),
         // What is named once, in the order of the alphabet.
@@ -31,18 +31,18 @@ pub(crate) fn infer(call: &Call<'_>) -> Result<Vec<Value>, String> {
     let size = |letter: char| dims.get(&letter).map(|dim| dim.size);
     let shape = letters.chars().map(size).collect::<Option<Vec<u64>>>();
     let shape = shape.ok_or("its output has a letter that no input has")?;
-    one(call.value(0)?.elem, &shape)
+    one(call.required_input(0)?.elem, &shape)
 }
 
 /// The dimensions of the inputs by their letters.
-fn read(call: &Call<'_>, terms: &str) -> Result<Dims, String> {
+fn read_dimensions(call: &Call<'_>, terms: &str) -> Result<Dims, String> {
     let terms: Vec<&str> = terms.split(',').collect();
     if terms.len() != call.node.inputs.len() {
         return Err(format!("{} terms for {} inputs", terms.len(), call.node.inputs.len()));
     }
     let mut dims = Dims::new();
     for (at, term) in terms.into_iter().enumerate() {
-        let shape = &call.value(at)?.shape;
+        let shape = &call.required_input(at)?.shape;
         if term.chars().count() != shape.len() {
             return Err(format!("the term `{term}` for {} dimensions", shape.len()));
         }

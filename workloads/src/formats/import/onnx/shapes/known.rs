@@ -2,26 +2,27 @@
 //! a Reshape from the shape of its input.
 
 use super::call::{Call, cuts, range};
-use super::value::{FOLLOWED, Value, elements};
+use super::value::{FOLLOWED, Value, element_count};
 
 /// What an operator makes of known numbers; `None` if nothing is known.
-pub(crate) fn ints(call: &Call<'_>) -> Option<Vec<i64>> {
-    let known = |at: usize| call.maybe(at).and_then(|value: &Value| value.ints.as_deref());
+pub(crate) fn known_ints(call: &Call<'_>) -> Option<Vec<i64>> {
+    let known = |at: usize| call.optional_input(at).and_then(|value: &Value| value.ints.as_deref());
     match call.node.op_type.as_str() {
         "Identity" | "Cast" | "Reshape" | "Squeeze" | "Unsqueeze" | "Flatten" => {
             known(0).map(<[i64]>::to_vec)
         }
         "Shape" => {
-            let shape = &call.maybe(0)?.shape;
+            let shape = &call.optional_input(0)?.shape;
             let rank = i64::try_from(shape.len()).ok()?;
             let place = |at: i64| {
                 let at = if at < 0 { at.saturating_add(rank) } else { at };
                 usize::try_from(at.clamp(0, rank)).ok()
             };
-            let (start, end) = (place(call.int("start", 0))?, place(call.int("end", rank))?);
+            let (start, end) =
+                (place(call.int_attribute("start", 0))?, place(call.int_attribute("end", rank))?);
             shape.get(start..end)?.iter().map(|&dim| i64::try_from(dim).ok()).collect()
         }
-        "Size" => Some(vec![i64::try_from(elements(&call.maybe(0)?.shape)?).ok()?]),
+        "Size" => Some(vec![i64::try_from(element_count(&call.optional_input(0)?.shape)?).ok()?]),
         "Gather" => {
             let (data, places) = (known(0)?, known(1)?);
             let count = i64::try_from(data.len()).ok()?;
@@ -42,7 +43,7 @@ pub(crate) fn ints(call: &Call<'_>) -> Option<Vec<i64>> {
             Some(joined)
         }
         "Slice" => {
-            let value = call.maybe(0)?;
+            let value = call.optional_input(0)?;
             let (data, only) = (known(0)?, cuts(call, value).ok()?);
             if value.rank() != 1 {
                 return None;
@@ -52,19 +53,20 @@ pub(crate) fn ints(call: &Call<'_>) -> Option<Vec<i64>> {
             let at = |step: usize| usize::try_from(cut.start + i64::try_from(step).ok()? * cut.step).ok();
             (0..count).map(|step| data.get(at(step)?).copied()).collect()
         }
-        "Add" => both(known(0)?, known(1)?, i64::checked_add),
-        "Sub" => both(known(0)?, known(1)?, i64::checked_sub),
-        "Mul" => both(known(0)?, known(1)?, i64::checked_mul),
-        "Div" => both(known(0)?, known(1)?, i64::checked_div),
-        "Equal" => both(known(0)?, known(1)?, |a, b| Some(i64::from(a == b))),
+        "Add" => join_known(known(0)?, known(1)?, i64::checked_add),
+        "Sub" => join_known(known(0)?, known(1)?, i64::checked_sub),
+        "Mul" => join_known(known(0)?, known(1)?, i64::checked_mul),
+        "Div" => join_known(known(0)?, known(1)?, i64::checked_div),
+        "Equal" => join_known(known(0)?, known(1)?, |a, b| Some(i64::from(a == b))),
         "Where" => {
-            let yes = both(known(0)?, known(1)?, |take, value| Some(if take != 0 { value } else { 0 }))?;
-            let no = both(known(0)?, known(2)?, |take, value| Some(if take == 0 { value } else { 0 }))?;
-            both(&yes, &no, i64::checked_add)
+            let yes =
+                join_known(known(0)?, known(1)?, |take, value| Some(if take != 0 { value } else { 0 }))?;
+            let no = join_known(known(0)?, known(2)?, |take, value| Some(if take == 0 { value } else { 0 }))?;
+            join_known(&yes, &no, i64::checked_add)
         }
         "ConstantOfShape" => {
             let count = known(0)?.iter().try_fold(1_i64, |product, &dim| product.checked_mul(dim))?;
-            let value = match call.tensor("value") {
+            let value = match call.tensor_attribute("value") {
                 Some(tensor) => *Value::of_tensor(tensor).ok()?.ints?.first()?,
                 None => return None,
             };
@@ -82,7 +84,7 @@ pub(crate) fn ints(call: &Call<'_>) -> Option<Vec<i64>> {
 }
 
 /// Number by number; one that stands alone goes with each of the others.
-fn both(a: &[i64], b: &[i64], join: impl Fn(i64, i64) -> Option<i64>) -> Option<Vec<i64>> {
+fn join_known(a: &[i64], b: &[i64], join: impl Fn(i64, i64) -> Option<i64>) -> Option<Vec<i64>> {
     match (a, b) {
         ([one], many) => many.iter().map(|&other| join(*one, other)).collect(),
         (many, [one]) => many.iter().map(|&other| join(other, *one)).collect(),

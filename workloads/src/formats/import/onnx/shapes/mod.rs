@@ -16,10 +16,10 @@ use std::collections::BTreeSet;
 use rustc_hash::FxHashMap;
 
 use self::call::Call;
-use self::rules::infer;
+use self::rules::infer_outputs;
 use self::value::{MOST_DIMENSIONS, Value, few_dimensions};
 use super::messages::{Graph, Node, ValueInfo};
-use super::wrong::{SHOWN, Wrong, brief, shown};
+use super::wrong::{ModelFault, SHOWN, brief, shown};
 
 /// What is known of the values of a graph, by name.
 pub(crate) struct Shapes<'g> {
@@ -42,28 +42,28 @@ impl<'g> Shapes<'g> {
     /// # Errors
     ///
     /// Names the dimensions that are not known, those given that the file lacks, or the value whose shape nobody knows.
-    pub(crate) fn of(graph: &'g Graph, given: &[(String, u64)]) -> Result<Self, Wrong> {
+    pub(crate) fn from_graph(graph: &'g Graph, given: &[(String, u64)]) -> Result<Self, ModelFault> {
         let mut dims = Dims { given, missing: BTreeSet::new(), all: BTreeSet::new() };
         let mut shapes = Self { values: FxHashMap::default(), others: BTreeSet::new() };
-        shapes.initializers(graph)?;
+        shapes.add_initializers(graph)?;
         for input in &graph.inputs {
-            if let Some(value) = shapes.said(input, &mut dims)? {
+            if let Some(value) = shapes.declared_value(input, &mut dims)? {
                 shapes.values.entry(&input.name).or_insert(value);
             }
         }
         let missing = std::mem::take(&mut dims.missing);
         let mut said = FxHashMap::default();
         for info in graph.value_info.iter().chain(&graph.outputs) {
-            if let Some(value) = shapes.said(info, &mut dims)? {
+            if let Some(value) = shapes.declared_value(info, &mut dims)? {
                 said.insert(info.name.as_str(), value);
             }
         }
-        dims.check(&missing)?;
-        shapes.follow(graph, &mut said).refuse(&graph.nodes, !dims.all.is_empty())?;
+        dims.check_given(&missing)?;
+        shapes.follow_nodes(graph, &mut said).refuse_unknown(&graph.nodes, !dims.all.is_empty())?;
         Ok(shapes)
     }
 
-    fn initializers(&mut self, graph: &'g Graph) -> Result<(), String> {
+    fn add_initializers(&mut self, graph: &'g Graph) -> Result<(), String> {
         let sparse = graph.sparse_initializers.iter().filter_map(|sparse| sparse.values.as_ref());
         for tensor in graph.initializers.iter().chain(sparse) {
             let name = tensor.name.as_deref().unwrap_or_default();
@@ -75,7 +75,7 @@ impl<'g> Shapes<'g> {
     }
 
     /// What the file says of a value, if it says all of it.
-    fn said(&mut self, info: &'g ValueInfo, dims: &mut Dims<'_>) -> Result<Option<Value>, String> {
+    fn declared_value(&mut self, info: &'g ValueInfo, dims: &mut Dims<'_>) -> Result<Option<Value>, String> {
         let Some(of) = &info.of else { return Ok(None) };
         let Some(tensor) = &of.tensor else {
             self.others.insert(&info.name);
@@ -89,7 +89,7 @@ impl<'g> Shapes<'g> {
             let known = dim.value.and_then(|value| u64::try_from(value).ok());
             shape.push(match known {
                 Some(value) => Some(value),
-                None => dims.look(dim.param.as_deref().unwrap_or_default(), &info.name, at),
+                None => dims.look_up(dim.param.as_deref().unwrap_or_default(), &info.name, at),
             });
         }
         let shape: Option<Vec<u64>> = shape.into_iter().collect();
@@ -97,22 +97,22 @@ impl<'g> Shapes<'g> {
     }
 
     /// Node by node, in the file's order.
-    fn follow(&mut self, graph: &'g Graph, said: &mut FxHashMap<&'g str, Value>) -> Unknown<'g> {
+    fn follow_nodes(&mut self, graph: &'g Graph, said: &mut FxHashMap<&'g str, Value>) -> Unknown<'g> {
         let mut unknown = Unknown::default();
         for (number, node) in graph.nodes.iter().enumerate() {
             let call = Call {
                 node,
                 inputs: node.inputs.iter().map(|name| self.values.get(name.as_str())).collect(),
             };
-            let ints = known::ints(&call);
-            let (inferred, reason) = match infer(&call) {
+            let ints = known::known_ints(&call);
+            let (inferred, reason) = match infer_outputs(&call) {
                 Ok(values) => (values, None),
                 Err(reason) => (Vec::new(), Some(reason)),
             };
             let mut inferred = inferred.into_iter().filter(|value| value.rank() <= MOST_DIMENSIONS);
             for (at, name) in node.outputs.iter().enumerate() {
                 let inferred = inferred.next().filter(|_| !name.is_empty());
-                match joined(said.remove(name.as_str()), inferred) {
+                match join_known(said.remove(name.as_str()), inferred) {
                     Some(value) if at == 0 && value.ints.is_none() => {
                         self.values.insert(name, value.with_ints(ints.clone()));
                     }
@@ -120,7 +120,7 @@ impl<'g> Shapes<'g> {
                         self.values.insert(name, value);
                     }
                     None if name.is_empty() || self.others.contains(name.as_str()) => {}
-                    None => unknown.add(number, name, reason.as_deref()),
+                    None => unknown.add_value(number, name, reason.as_deref()),
                 }
             }
         }
@@ -129,7 +129,7 @@ impl<'g> Shapes<'g> {
 }
 
 /// What is known of a value: as the file says it, with the numbers that its rule knows.
-fn joined(said: Option<Value>, inferred: Option<Value>) -> Option<Value> {
+fn join_known(said: Option<Value>, inferred: Option<Value>) -> Option<Value> {
     let is_same = |said: &Value, rule: &Value| said.elem == rule.elem && said.shape == rule.shape;
     match (said, inferred) {
         (Some(said), Some(rule)) if is_same(&said, &rule) => Some(rule),
@@ -146,7 +146,7 @@ struct Unknown<'g> {
 }
 
 impl<'g> Unknown<'g> {
-    fn add(&mut self, node: usize, name: &'g str, reason: Option<&str>) {
+    fn add_value(&mut self, node: usize, name: &'g str, reason: Option<&str>) {
         self.count += 1;
         if self.first.is_none() {
             let reason = reason.unwrap_or("the rule has fewer outputs, or more than 64 dimensions");
@@ -154,7 +154,7 @@ impl<'g> Unknown<'g> {
         }
     }
 
-    fn refuse(self, nodes: &[Node], is_dynamic: bool) -> Result<(), Wrong> {
+    fn refuse_unknown(self, nodes: &[Node], is_dynamic: bool) -> Result<(), ModelFault> {
         let Some((number, name, reason)) = self.first else { return Ok(()) };
         let more = match self.count - 1 {
             0 => String::new(),
@@ -171,13 +171,13 @@ impl<'g> Unknown<'g> {
             "no shape is known of `{name}`{more} (node {number}, {op}: {reason}); onnx.shape_inference.infer_shapes \
              writes shapes into the file{first}"
         );
-        Err(Wrong::at(number, reason))
+        Err(ModelFault::from_node(number, reason))
     }
 }
 
 impl Dims<'_> {
     /// The value of a dimension; one without a name is called by its place, `x[0]`.
-    fn look(&mut self, param: &str, value: &str, at: usize) -> Option<u64> {
+    fn look_up(&mut self, param: &str, value: &str, at: usize) -> Option<u64> {
         let name = if param.is_empty() { format!("{value}[{at}]") } else { param.to_owned() };
         let given = self.given.iter().find(|(known, _)| *known == name).map(|&(_, value)| value);
         if given.is_none() {
@@ -188,11 +188,11 @@ impl Dims<'_> {
     }
 
     /// Refuses missing dimensions of the inputs, and given ones that are not there.
-    fn check(&self, missing: &BTreeSet<String>) -> Result<(), String> {
+    fn check_given(&self, missing: &BTreeSet<String>) -> Result<(), String> {
         if let Some((name, _)) = self.given.iter().find(|(name, _)| !self.all.contains(name)) {
             let there = match self.all.is_empty() {
                 true => "it has no dynamic dimension".to_owned(),
-                false => format!("it has {}", list(&self.all)),
+                false => format!("it has {}", list_names(&self.all)),
             };
             return Err(format!("there is no dimension `{}` in it; {there}", shown(name)));
         }
@@ -200,11 +200,11 @@ impl Dims<'_> {
             return Ok(());
         }
         let example = missing.first().map_or("", String::as_str);
-        Err(format!("dynamic dimensions: {}; fix each, as in --dim '{example}=1'", list(missing)))
+        Err(format!("dynamic dimensions: {}; fix each, as in --dim '{example}=1'", list_names(missing)))
     }
 }
 
-fn list(names: &BTreeSet<String>) -> String {
+fn list_names(names: &BTreeSet<String>) -> String {
     let quoted: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{}`", shown(name))).collect();
     let more = names.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
@@ -218,7 +218,7 @@ mod tests {
     use crate::formats::import::onnx::testing::{floats, graph, node};
 
     fn refused(graph: &Graph) -> String {
-        Shapes::of(graph, &[]).map(drop).expect_err("refused").reason
+        Shapes::from_graph(graph, &[]).map(drop).expect_err("refused").reason
     }
 
     /// Shape inference says the shape of a constant, which says the shape of what is dynamic.
@@ -234,7 +234,7 @@ mod tests {
             value_info: vec![said],
             ..Graph::default()
         };
-        let shapes = Shapes::of(&graph, &[]).expect("known");
+        let shapes = Shapes::from_graph(&graph, &[]).expect("known");
         assert_eq!(shapes.values["y"].shape, [3, 4]);
     }
 
@@ -247,7 +247,8 @@ mod tests {
         let tensor = graph.inputs[0].of.as_mut().and_then(|of| of.tensor.as_mut()).expect("a tensor");
         let dim = tensor.shape.as_mut().and_then(|shape| shape.dims.first_mut()).expect("a dimension");
         *dim = Dim { value: None, param: Some("batch".to_owned()) };
-        let told = Shapes::of(&graph, &[("batch".to_owned(), 2)]).map(drop).expect_err("refused").reason;
+        let told =
+            Shapes::from_graph(&graph, &[("batch".to_owned(), 2)]).map(drop).expect_err("refused").reason;
         assert!(
             told.contains("after onnx.tools.update_model_dims has fixed what is dynamic (--dim"),
             "{told}"
@@ -269,7 +270,7 @@ mod tests {
             |count: usize| Graph { value_info: vec![floats("v", &vec![1; count])], ..Graph::default() };
         let most = MOST_DIMENSIONS;
         for graph in [initialized(most), input(most), inner(most)] {
-            assert!(Shapes::of(&graph, &[]).is_ok());
+            assert!(Shapes::from_graph(&graph, &[]).is_ok());
         }
         let tells = |name: &str| format!("the {name}: it has 65 dimensions, more than 64");
         assert_eq!(refused(&initialized(most + 1)), tells("initializer `w`"));

@@ -41,7 +41,7 @@ pub(crate) const COMPARE: &[&str] = &[
 /// # Errors
 ///
 /// Why nothing is known.
-pub(crate) fn infer(call: &Call<'_>) -> Result<Vec<Value>, String> {
+pub(crate) fn infer_outputs(call: &Call<'_>) -> Result<Vec<Value>, String> {
     let op = call.node.op_type.as_str();
     let domain = call.node.domain.as_deref().unwrap_or_default();
     if !["", "ai.onnx"].contains(&domain) {
@@ -49,37 +49,39 @@ pub(crate) fn infer(call: &Call<'_>) -> Result<Vec<Value>, String> {
     }
     match op {
         _ if ELEMENTWISE.contains(&op) || AS_FIRST.contains(&op) => as_first(call),
-        _ if BROADCAST.contains(&op) => broadcast(call, None),
-        _ if COMPARE.contains(&op) => broadcast(call, Some(BOOL)),
+        _ if BROADCAST.contains(&op) => infer_broadcast(call, None),
+        _ if COMPARE.contains(&op) => infer_broadcast(call, Some(BOOL)),
         "Where" => broadcast_where(call),
-        "IsNaN" | "IsInf" => one(BOOL, &call.value(0)?.shape),
-        "Cast" => one(elem(call, "to")?, &call.value(0)?.shape),
-        "CastLike" => one(call.value(1)?.elem, &call.value(0)?.shape),
-        "QuantizeLinear" => one(call.maybe(2).map_or(UINT8, |zero| zero.elem), &call.value(0)?.shape),
-        "DequantizeLinear" => one(call.value(1)?.elem, &call.value(0)?.shape),
-        "Conv" => windows::convolution(call, 1, call.value(0)?.elem),
-        "ConvInteger" => windows::convolution(call, 1, INT32),
-        "QLinearConv" => windows::convolution(call, 3, quantized(call)?),
-        "ConvTranspose" => windows::transposed(call),
-        "MaxPool" | "AveragePool" | "LpPool" => windows::pool(call),
+        "IsNaN" | "IsInf" => one(BOOL, &call.required_input(0)?.shape),
+        "Cast" => one(element_attribute(call, "to")?, &call.required_input(0)?.shape),
+        "CastLike" => one(call.required_input(1)?.elem, &call.required_input(0)?.shape),
+        "QuantizeLinear" => {
+            one(call.optional_input(2).map_or(UINT8, |zero| zero.elem), &call.required_input(0)?.shape)
+        }
+        "DequantizeLinear" => one(call.required_input(1)?.elem, &call.required_input(0)?.shape),
+        "Conv" => windows::infer_convolution(call, 1, call.required_input(0)?.elem),
+        "ConvInteger" => windows::infer_convolution(call, 1, INT32),
+        "QLinearConv" => windows::infer_convolution(call, 3, quantized_element(call)?),
+        "ConvTranspose" => windows::infer_transposed(call),
+        "MaxPool" | "AveragePool" | "LpPool" => windows::infer_pool(call),
         "GlobalAveragePool" | "GlobalMaxPool" | "GlobalLpPool" => windows::global_pool(call),
-        "Gemm" => gemm(call),
-        "MatMul" => matmul(call, 1, call.value(0)?.elem),
-        "MatMulInteger" => matmul(call, 1, INT32),
-        "QLinearMatMul" => matmul(call, 3, quantized(call)?),
-        "Einsum" => einsum::infer(call),
-        "Constant" => constant(call),
+        "Gemm" => infer_gemm(call),
+        "MatMul" => infer_matmul(call, 1, call.required_input(0)?.elem),
+        "MatMulInteger" => infer_matmul(call, 1, INT32),
+        "QLinearMatMul" => infer_matmul(call, 3, quantized_element(call)?),
+        "Einsum" => einsum::infer_einsum(call),
+        "Constant" => infer_constant(call),
         "ConstantOfShape" => constant_of_shape(call),
         "RandomNormalLike" | "RandomUniformLike" | "EyeLike" => as_first(call),
-        "Range" => ranged(call),
-        "LSTM" | "GRU" | "RNN" => recurrent(call),
-        "Resize" | "Upsample" => resize::infer(call),
-        _ => reshapes::infer(call),
+        "Range" => infer_range(call),
+        "LSTM" | "GRU" | "RNN" => infer_recurrent(call),
+        "Resize" | "Upsample" => resize::infer_resize(call),
+        _ => reshapes::infer_reshape(call),
     }
 }
 
 fn as_first(call: &Call<'_>) -> Result<Vec<Value>, String> {
-    let first = call.value(0)?;
+    let first = call.required_input(0)?;
     let mut outputs = vec![Value::new(first.elem, first.shape.clone())];
     if call.node.op_type == "Dropout" {
         outputs.push(Value::new(BOOL, first.shape.clone()));
@@ -88,12 +90,12 @@ fn as_first(call: &Call<'_>) -> Result<Vec<Value>, String> {
 }
 
 /// The element type that an attribute names.
-fn elem(call: &Call<'_>, name: &str) -> Result<i32, String> {
-    i32::try_from(call.int(name, 0)).map_err(|_| format!("`{name}` is no element type"))
+fn element_attribute(call: &Call<'_>, name: &str) -> Result<i32, String> {
+    i32::try_from(call.int_attribute(name, 0)).map_err(|_| format!("`{name}` is no element type"))
 }
 
 /// The shape that two broadcast to.
-fn joined(a: &[u64], b: &[u64]) -> Result<Vec<u64>, String> {
+fn broadcast_shapes(a: &[u64], b: &[u64]) -> Result<Vec<u64>, String> {
     let rank = a.len().max(b.len());
     let at =
         |shape: &[u64], axis: usize| (axis + shape.len()).checked_sub(rank).map_or(1, |place| shape[place]);
@@ -105,38 +107,38 @@ fn joined(a: &[u64], b: &[u64]) -> Result<Vec<u64>, String> {
     (0..rank).map(join).collect()
 }
 
-fn broadcast(call: &Call<'_>, elem: Option<i32>) -> Result<Vec<Value>, String> {
-    let first = call.value(0)?;
+fn infer_broadcast(call: &Call<'_>, elem: Option<i32>) -> Result<Vec<Value>, String> {
+    let first = call.required_input(0)?;
     let mut shape = first.shape.clone();
     for at in 1..call.node.inputs.len() {
-        shape = joined(&shape, &call.value(at)?.shape)?;
+        shape = broadcast_shapes(&shape, &call.required_input(at)?.shape)?;
     }
     one(elem.unwrap_or(first.elem), &shape)
 }
 
 fn broadcast_where(call: &Call<'_>) -> Result<Vec<Value>, String> {
-    let (condition, yes, no) = (call.value(0)?, call.value(1)?, call.value(2)?);
-    one(yes.elem, &joined(&joined(&condition.shape, &yes.shape)?, &no.shape)?)
+    let (condition, yes, no) = (call.required_input(0)?, call.required_input(1)?, call.required_input(2)?);
+    one(yes.elem, &broadcast_shapes(&broadcast_shapes(&condition.shape, &yes.shape)?, &no.shape)?)
 }
 
-fn gemm(call: &Call<'_>) -> Result<Vec<Value>, String> {
-    let (a, b) = (call.value(0)?, call.value(1)?);
+fn infer_gemm(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let (a, b) = (call.required_input(0)?, call.required_input(1)?);
     let ([a0, a1], [b0, b1]) = (&a.shape[..], &b.shape[..]) else {
         return Err("its inputs are no matrices".to_owned());
     };
-    let rows = if call.int("transA", 0) != 0 { a1 } else { a0 };
-    let columns = if call.int("transB", 0) != 0 { b0 } else { b1 };
+    let rows = if call.int_attribute("transA", 0) != 0 { a1 } else { a0 };
+    let columns = if call.int_attribute("transB", 0) != 0 { b0 } else { b1 };
     one(a.elem, &[*rows, *columns])
 }
 
 /// The element type of the output of an operator on quantized values: that of its last zero point.
-fn quantized(call: &Call<'_>) -> Result<i32, String> {
-    Ok(call.value(7)?.elem)
+fn quantized_element(call: &Call<'_>) -> Result<i32, String> {
+    Ok(call.required_input(7)?.elem)
 }
 
 /// A product of the first input and another one.
-fn matmul(call: &Call<'_>, other: usize, elem: i32) -> Result<Vec<Value>, String> {
-    let (a, b) = (call.value(0)?, call.value(other)?);
+fn infer_matmul(call: &Call<'_>, other: usize, elem: i32) -> Result<Vec<Value>, String> {
+    let (a, b) = (call.required_input(0)?, call.required_input(other)?);
     if a.rank() == 0 || b.rank() == 0 {
         return Err("one of its inputs is a single number".to_owned());
     }
@@ -149,14 +151,14 @@ fn matmul(call: &Call<'_>, other: usize, elem: i32) -> Result<Vec<Value>, String
         [_] => (&[][..], None),
         _ => (&b.shape[..b.rank() - 2], Some(b.shape[b.rank() - 1])),
     };
-    let mut shape = joined(batch_a, batch_b)?;
+    let mut shape = broadcast_shapes(batch_a, batch_b)?;
     shape.extend(rows);
     shape.extend(columns);
     one(elem, &shape)
 }
 
-fn constant(call: &Call<'_>) -> Result<Vec<Value>, String> {
-    if let Some(tensor) = call.tensor("value") {
+fn infer_constant(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    if let Some(tensor) = call.tensor_attribute("value") {
         return Ok(vec![Value::of_tensor(tensor)?]);
     }
     let [Attribute { name, i, floats, ints, .. }] = &call.node.attributes[..] else {
@@ -175,30 +177,30 @@ fn constant(call: &Call<'_>) -> Result<Vec<Value>, String> {
 }
 
 fn constant_of_shape(call: &Call<'_>) -> Result<Vec<Value>, String> {
-    let shape = call.ints(0).ok_or("its shape is known only when the net runs")?;
+    let shape = call.known_ints(0).ok_or("its shape is known only when the net runs")?;
     let shape = shape.iter().map(|&dim| u64::try_from(dim)).collect::<Result<Vec<_>, _>>();
-    let elem = call.tensor("value").and_then(|value| value.data_type).unwrap_or(FLOAT);
+    let elem = call.tensor_attribute("value").and_then(|value| value.data_type).unwrap_or(FLOAT);
     one(elem, &shape.map_err(|_| "a negative dimension")?)
 }
 
-fn ranged(call: &Call<'_>) -> Result<Vec<Value>, String> {
-    let first = |at: usize| call.ints(at).and_then(|ints| ints.first().copied());
+fn infer_range(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let first = |at: usize| call.known_ints(at).and_then(|ints| ints.first().copied());
     let (Some(start), Some(limit), Some(step)) = (first(0), first(1), first(2)) else {
         return Err("its bounds are known only when the net runs".to_owned());
     };
-    one(call.value(0)?.elem, &[range(start, limit, step).ok_or("a step of 0")?])
+    one(call.required_input(0)?.elem, &[range(start, limit, step).ok_or("a step of 0")?])
 }
 
 /// LSTM, GRU and RNN: all states, then the last ones.
-fn recurrent(call: &Call<'_>) -> Result<Vec<Value>, String> {
-    let input = call.value(0)?;
+fn infer_recurrent(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let input = call.required_input(0)?;
     let [first, second, _] = input.shape[..] else {
         return Err("its input has not three dimensions".to_owned());
     };
-    let hidden = u64::try_from(call.int("hidden_size", 0)).map_err(|_| "a negative hidden_size")?;
-    let ways = if call.text("direction").as_deref() == Some("bidirectional") { 2 } else { 1 };
+    let hidden = u64::try_from(call.int_attribute("hidden_size", 0)).map_err(|_| "a negative hidden_size")?;
+    let ways = if call.text_attribute("direction").as_deref() == Some("bidirectional") { 2 } else { 1 };
     // With layout 1 the batch comes first.
-    let (all, last) = match call.int("layout", 0) {
+    let (all, last) = match call.int_attribute("layout", 0) {
         0 => ([first, ways, second, hidden], [ways, second, hidden]),
         _ => ([first, second, ways, hidden], [first, ways, hidden]),
     };

@@ -1,7 +1,7 @@
 //! The rules against the shapes that ONNX 1.23.2 itself infers at operator set 22.
 
 use super::call::Call;
-use super::rules::infer;
+use super::rules::infer_outputs;
 use super::value::{BOOL, FLOAT, INT64, UINT8, Value};
 use crate::formats::import::onnx::messages::{Attribute, Node};
 
@@ -63,7 +63,7 @@ fn rules_infer_what_onnx_infers() {
     for (op, inputs, attributes, expected) in cases() {
         let node = node(op, &inputs, attributes, expected.len());
         let call = Call { node: &node, inputs: inputs.iter().map(Option::as_ref).collect() };
-        let outputs = infer(&call).unwrap_or_else(|reason| panic!("{op}: {reason}"));
+        let outputs = infer_outputs(&call).unwrap_or_else(|reason| panic!("{op}: {reason}"));
         let outputs: Vec<(i32, &[u64])> =
             outputs.iter().take(expected.len()).map(|value| (value.elem, &value.shape[..])).collect();
         assert_eq!(outputs, expected, "{op} of {inputs:?}");
@@ -92,7 +92,7 @@ fn calls_that_make_no_sense_are_refused() {
     for (op, inputs, attributes, _) in cases {
         let node = node(op, &inputs, attributes, 1);
         let call = Call { node: &node, inputs: inputs.iter().map(Option::as_ref).collect() };
-        assert!(infer(&call).is_err(), "{op} of {inputs:?}");
+        assert!(infer_outputs(&call).is_err(), "{op} of {inputs:?}");
     }
 }
 

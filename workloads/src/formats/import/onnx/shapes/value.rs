@@ -48,7 +48,7 @@ impl Value {
     }
 
     fn has_room_for(&self, count: usize) -> bool {
-        Some(count as u64) == elements(&self.shape) && count <= FOLLOWED
+        Some(count as u64) == element_count(&self.shape) && count <= FOLLOWED
     }
 
     /// What a tensor of the file is.
@@ -61,16 +61,20 @@ impl Value {
         let dims = tensor.dims.iter().map(|&dim| u64::try_from(dim));
         let shape = dims.collect::<Result<Vec<u64>, _>>().map_err(|_| "it has a negative dimension")?;
         let value = Self::new(tensor.data_type.unwrap_or(0), shape);
-        let few = elements(&value.shape).is_some_and(|count| count <= FOLLOWED as u64);
-        let (ints, floats) =
-            if few { (ints(tensor, value.elem), floats(tensor, value.elem)) } else { (None, None) };
+        let few = element_count(&value.shape).is_some_and(|count| count <= FOLLOWED as u64);
+        let (ints, floats) = if few {
+            (tensor_ints(tensor, value.elem), tensor_floats(tensor, value.elem))
+        } else {
+            (None, None)
+        };
         Ok(value.with_ints(ints).with_floats(floats))
     }
 
     /// Bytes; an error where the element type has no size, or the product leaves 64 bits.
-    pub(crate) fn bytes(&self) -> Result<u64, String> {
-        let bits = bits(self.elem).ok_or_else(|| format!("its element type, {}, has no size", self.elem))?;
-        let total = elements(&self.shape).and_then(|count| count.checked_mul(bits));
+    pub(crate) fn byte_size(&self) -> Result<u64, String> {
+        let bits =
+            element_bits(self.elem).ok_or_else(|| format!("its element type, {}, has no size", self.elem))?;
+        let total = element_count(&self.shape).and_then(|count| count.checked_mul(bits));
         total.map(|bits| bits.div_ceil(8)).ok_or_else(|| "its bytes do not fit 64 bits".to_owned())
     }
 
@@ -89,12 +93,12 @@ pub(crate) fn few_dimensions(count: usize) -> Result<(), String> {
 }
 
 /// The product of a shape.
-pub(crate) fn elements(shape: &[u64]) -> Option<u64> {
+pub(crate) fn element_count(shape: &[u64]) -> Option<u64> {
     shape.iter().try_fold(1_u64, |product, &dim| product.checked_mul(dim))
 }
 
 /// Bits of an element, by `TensorProto.DataType` of ONNX 1.20; none of a string.
-const fn bits(elem: i32) -> Option<u64> {
+const fn element_bits(elem: i32) -> Option<u64> {
     Some(match elem {
         25 | 26 => 2,
         21..=23 => 4,
@@ -108,7 +112,7 @@ const fn bits(elem: i32) -> Option<u64> {
 }
 
 /// The whole numbers of a tensor whose data lie in the file.
-fn ints(tensor: &Tensor, elem: i32) -> Option<Vec<i64>> {
+fn tensor_ints(tensor: &Tensor, elem: i32) -> Option<Vec<i64>> {
     let raw = tensor.raw_data.as_deref().unwrap_or_default();
     match elem {
         INT64 if !tensor.int64_data.is_empty() => Some(tensor.int64_data.clone()),
@@ -125,7 +129,7 @@ fn ints(tensor: &Tensor, elem: i32) -> Option<Vec<i64>> {
 }
 
 /// The floats of a tensor whose data lie in the file.
-fn floats(tensor: &Tensor, elem: i32) -> Option<Vec<f32>> {
+fn tensor_floats(tensor: &Tensor, elem: i32) -> Option<Vec<f32>> {
     let raw = tensor.raw_data.as_deref().unwrap_or_default();
     match elem {
         FLOAT if !tensor.float_data.is_empty() => Some(tensor.float_data.clone()),
@@ -142,11 +146,11 @@ mod tests {
     fn bytes_follow_the_element_type() {
         let cases = [(FLOAT, 12, 48), (10, 12, 24), (BOOL, 12, 12), (22, 5, 3), (15, 2, 32), (INT64, 0, 0)];
         for (elem, count, bytes) in cases {
-            assert_eq!(Value::new(elem, [count]).bytes(), Ok(bytes), "{elem}");
+            assert_eq!(Value::new(elem, [count]).byte_size(), Ok(bytes), "{elem}");
         }
-        assert_eq!(Value::new(FLOAT, []).bytes(), Ok(4));
-        assert!(Value::new(8, [1]).bytes().is_err());
-        assert!(Value::new(FLOAT, [1 << 40, 1 << 40]).bytes().is_err());
+        assert_eq!(Value::new(FLOAT, []).byte_size(), Ok(4));
+        assert!(Value::new(8, [1]).byte_size().is_err());
+        assert!(Value::new(FLOAT, [1 << 40, 1 << 40]).byte_size().is_err());
     }
 
     #[test]

@@ -23,10 +23,10 @@ enum Auto {
 }
 
 impl Window {
-    fn of(call: &Call<'_>, kernel: Vec<u64>) -> Result<Self, String> {
+    fn from_call(call: &Call<'_>, kernel: Vec<u64>) -> Result<Self, String> {
         let rank = kernel.len();
-        let list = |name: &str, count: usize, default: u64| match call.list(name) {
-            Some(ints) if ints.len() == count => ints.iter().map(|&int| unsigned(name, int)).collect(),
+        let list = |name: &str, count: usize, default: u64| match call.ints_attribute(name) {
+            Some(ints) if ints.len() == count => ints.iter().map(|&int| as_unsigned(name, int)).collect(),
             Some(ints) => Err(format!("`{name}` has {} numbers, not {count}", ints.len())),
             None => Ok(vec![default; count]),
         };
@@ -36,7 +36,7 @@ impl Window {
         if strides.contains(&0) || kernel.contains(&0) {
             return Err("a stride or a kernel is 0".to_owned());
         }
-        let auto = match call.text("auto_pad").as_deref() {
+        let auto = match call.text_attribute("auto_pad").as_deref() {
             None | Some("" | "NOTSET") => Auto::NotSet,
             Some("VALID") => Auto::Valid,
             Some("SAME_UPPER" | "SAME_LOWER") => Auto::Same,
@@ -50,24 +50,24 @@ impl Window {
             before: pads,
             after,
             auto,
-            ceil: call.int("ceil_mode", 0) != 0,
+            ceil: call.int_attribute("ceil_mode", 0) != 0,
         })
     }
 
     /// The extent of the window along a dimension.
-    fn extent(&self, at: usize) -> Option<u64> {
+    fn window_extent(&self, at: usize) -> Option<u64> {
         self.dilations[at].checked_mul(self.kernel[at] - 1)?.checked_add(1)
     }
 
     /// How often the window fits along a dimension.
-    fn slide(&self, at: usize, input: u64) -> Option<u64> {
+    fn slide_count(&self, at: usize, input: u64) -> Option<u64> {
         let stride = self.strides[at];
         if self.auto == Auto::Same {
             return Some(input.div_ceil(stride));
         }
         let (before, after) =
             if self.auto == Auto::Valid { (0, 0) } else { (self.before[at], self.after[at]) };
-        let room = input.checked_add(before)?.checked_add(after)?.checked_sub(self.extent(at)?)?;
+        let room = input.checked_add(before)?.checked_add(after)?.checked_sub(self.window_extent(at)?)?;
         if !self.ceil {
             return Some(room / stride + 1);
         }
@@ -78,85 +78,93 @@ impl Window {
     }
 
     /// The extent that slides this often, for a transposed convolution.
-    fn spread(&self, at: usize, input: u64, extra: u64) -> Option<u64> {
+    fn spread_extent(&self, at: usize, input: u64, extra: u64) -> Option<u64> {
         let stride = self.strides[at];
         if self.auto == Auto::Same {
             return input.checked_mul(stride);
         }
-        let all =
-            stride.checked_mul(input.checked_sub(1)?)?.checked_add(self.extent(at)?)?.checked_add(extra)?;
+        let all = stride
+            .checked_mul(input.checked_sub(1)?)?
+            .checked_add(self.window_extent(at)?)?
+            .checked_add(extra)?;
         let (before, after) =
             if self.auto == Auto::Valid { (0, 0) } else { (self.before[at], self.after[at]) };
         all.checked_sub(before)?.checked_sub(after)
     }
 }
 
-fn unsigned(name: &str, int: i64) -> Result<u64, String> {
+fn as_unsigned(name: &str, int: i64) -> Result<u64, String> {
     u64::try_from(int).map_err(|_| format!("`{name}` has the negative number {int}"))
 }
 
 /// Spatial dimensions: all behind the batch and the channels.
-fn spatial<'v>(call: &Call<'v>) -> Result<&'v [u64], String> {
-    call.value(0)?.shape.get(2..).ok_or_else(|| "its input has no spatial dimensions".to_owned())
+fn spatial_dimensions<'v>(call: &Call<'v>) -> Result<&'v [u64], String> {
+    call.required_input(0)?.shape.get(2..).ok_or_else(|| "its input has no spatial dimensions".to_owned())
 }
 
-fn misfit() -> String {
+fn misfit_reason() -> String {
     "the window does not fit its input".to_owned()
 }
 
 /// A convolution of the first input with the weights that are another one.
-pub(crate) fn convolution(call: &Call<'_>, weight: usize, elem: i32) -> Result<Vec<Value>, String> {
-    let (input, weight) = (call.value(0)?, call.value(weight)?);
-    let space = spatial(call)?;
-    let kernel = weight.shape.get(2..).filter(|kernel| kernel.len() == space.len()).ok_or_else(misfit)?;
-    let window = Window::of(call, kernel.to_vec())?;
+pub(crate) fn infer_convolution(call: &Call<'_>, weight: usize, elem: i32) -> Result<Vec<Value>, String> {
+    let (input, weight) = (call.required_input(0)?, call.required_input(weight)?);
+    let space = spatial_dimensions(call)?;
+    let kernel =
+        weight.shape.get(2..).filter(|kernel| kernel.len() == space.len()).ok_or_else(misfit_reason)?;
+    let window = Window::from_call(call, kernel.to_vec())?;
     let mut shape = vec![input.shape[0], weight.shape[0]];
     for (at, &extent) in space.iter().enumerate() {
-        shape.push(window.slide(at, extent).ok_or_else(misfit)?);
+        shape.push(window.slide_count(at, extent).ok_or_else(misfit_reason)?);
     }
     Ok(vec![Value::new(elem, shape)])
 }
 
-pub(crate) fn transposed(call: &Call<'_>) -> Result<Vec<Value>, String> {
-    let (input, weight) = (call.value(0)?, call.value(1)?);
-    let space = spatial(call)?;
-    let kernel = weight.shape.get(2..).filter(|kernel| kernel.len() == space.len()).ok_or_else(misfit)?;
-    let window = Window::of(call, kernel.to_vec())?;
-    let channels =
-        weight.shape[1].checked_mul(unsigned("group", call.int("group", 1))?).ok_or_else(misfit)?;
+pub(crate) fn infer_transposed(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let (input, weight) = (call.required_input(0)?, call.required_input(1)?);
+    let space = spatial_dimensions(call)?;
+    let kernel =
+        weight.shape.get(2..).filter(|kernel| kernel.len() == space.len()).ok_or_else(misfit_reason)?;
+    let window = Window::from_call(call, kernel.to_vec())?;
+    let channels = weight.shape[1]
+        .checked_mul(as_unsigned("group", call.int_attribute("group", 1))?)
+        .ok_or_else(misfit_reason)?;
     let mut shape = vec![input.shape[0], channels];
-    let said = call.list("output_shape").filter(|said| said.len() >= space.len());
-    let extra = call.list("output_padding").unwrap_or_default();
+    let said = call.ints_attribute("output_shape").filter(|said| said.len() >= space.len());
+    let extra = call.ints_attribute("output_padding").unwrap_or_default();
     for (at, &extent) in space.iter().enumerate() {
         shape.push(match said {
-            Some(said) => unsigned("output_shape", said[said.len() - space.len() + at])?,
+            Some(said) => as_unsigned("output_shape", said[said.len() - space.len() + at])?,
             None => {
-                let extra = unsigned("output_padding", extra.get(at).copied().unwrap_or(0))?;
-                window.spread(at, extent, extra).ok_or_else(misfit)?
+                let extra = as_unsigned("output_padding", extra.get(at).copied().unwrap_or(0))?;
+                window.spread_extent(at, extent, extra).ok_or_else(misfit_reason)?
             }
         });
     }
     Ok(vec![Value::new(input.elem, shape)])
 }
 
-pub(crate) fn pool(call: &Call<'_>) -> Result<Vec<Value>, String> {
-    let input = call.value(0)?;
-    let space = spatial(call)?;
-    let kernel = call.list("kernel_shape").filter(|kernel| kernel.len() == space.len()).ok_or_else(misfit)?;
-    let kernel = kernel.iter().map(|&int| unsigned("kernel_shape", int)).collect::<Result<Vec<_>, _>>()?;
-    let window = Window::of(call, kernel)?;
+pub(crate) fn infer_pool(call: &Call<'_>) -> Result<Vec<Value>, String> {
+    let input = call.required_input(0)?;
+    let space = spatial_dimensions(call)?;
+    let kernel = call
+        .ints_attribute("kernel_shape")
+        .filter(|kernel| kernel.len() == space.len())
+        .ok_or_else(misfit_reason)?;
+    let kernel = kernel.iter().map(|&int| as_unsigned("kernel_shape", int)).collect::<Result<Vec<_>, _>>()?;
+    let window = Window::from_call(call, kernel)?;
     let mut shape = input.shape[..2].to_vec();
     for (at, &extent) in space.iter().enumerate() {
-        shape.push(window.slide(at, extent).ok_or_else(misfit)?);
+        shape.push(window.slide_count(at, extent).ok_or_else(misfit_reason)?);
     }
     // MaxPool's second output has the places of the largest.
     Ok(vec![Value::new(input.elem, shape.clone()), Value::new(INT64, shape)])
 }
 
 pub(crate) fn global_pool(call: &Call<'_>) -> Result<Vec<Value>, String> {
-    let input = call.value(0)?;
+    let input = call.required_input(0)?;
     let mut shape = input.shape.clone();
-    spatial(call)?;
+    spatial_dimensions(call)?;
     shape[2..].fill(1);
     Ok(vec![Value::new(input.elem, shape)])
 }

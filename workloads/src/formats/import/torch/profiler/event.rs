@@ -82,7 +82,7 @@ impl<'de> Visitor<'de> for Extract {
 }
 
 /// The keys of the object that JSON begins with, as far as it is there.
-pub(crate) fn keys(json: &[u8]) -> Vec<&[u8]> {
+pub(crate) fn object_keys(json: &[u8]) -> Vec<&[u8]> {
     let (mut keys, mut depth, mut at) = (Vec::new(), 0_usize, 0);
     if !json.starts_with(b"{") {
         return keys;
@@ -126,7 +126,10 @@ mod tests {
     #[test]
     fn keys_are_those_of_the_first_object() {
         let found = |json: &str| -> Vec<String> {
-            keys(json.as_bytes()).into_iter().map(|key| String::from_utf8_lossy(key).into_owned()).collect()
+            object_keys(json.as_bytes())
+                .into_iter()
+                .map(|key| String::from_utf8_lossy(key).into_owned())
+                .collect()
         };
         assert_eq!(
             found(r#"{"a" : {"b":1}, "c":["d"], "e":"f\\","g":"h\"i","j":1} {"k":1}"#),

@@ -18,7 +18,7 @@ use serde_json::Value;
 use self::event::Extract;
 use super::life::{BLOCK, Life, sort, trace};
 use super::lives::Lives;
-use crate::formats::error::{clip, of_json};
+use crate::formats::error::{clip_to_cell, of_json};
 use crate::formats::import::{Dropped, Framework, Imported, Input, Part, Reader};
 use crate::formats::{FormatError, ReadOptions};
 
@@ -31,7 +31,7 @@ pub(crate) const READER: Reader = Reader {
     endings: &[],
     has_lines: true,
     looks_like,
-    read,
+    read: read_profiler,
 };
 
 /// Keys of Chrome's and PyTorch's traces that may come before the events, and push them out of what is looked at.
@@ -43,19 +43,19 @@ fn looks_like(start: &[u8]) -> bool {
     let start = start.trim_ascii_start();
     match start.strip_prefix(b"[") {
         // The events alone are a trace, too.
-        Some(events) => event::keys(events.trim_ascii_start()).contains(&&b"ph"[..]),
+        Some(events) => event::object_keys(events.trim_ascii_start()).contains(&&b"ph"[..]),
         None if !start.starts_with(b"{") => false,
         None => {
             start.windows(KEY.len()).any(|window| window == KEY)
-                || event::keys(start).iter().any(|key| HEAD.contains(key))
+                || event::object_keys(start).iter().any(|key| HEAD.contains(key))
         }
     }
 }
 
-fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
-    let file = input.file().to_owned();
+fn read_profiler(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
+    let file = input.file_name().to_owned();
     let mut events = Events::default();
-    let mut json = serde_json::Deserializer::from_reader(input.stream());
+    let mut json = serde_json::Deserializer::from_reader(input.into_stream());
     let read = Top(&mut events).deserialize(&mut json).and_then(|()| json.end());
     read.map_err(|error| of_json(&file, &error))?;
     if events.memory.is_empty() {
@@ -64,7 +64,7 @@ fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError
     }
     let mut imported = Imported::default();
     for (name, memory) in events.by_part() {
-        let (part, dropped) = part(&file, name, &memory, &events.operations, options)?;
+        let (part, dropped) = build_part(&file, name, &memory, &events.operations, options)?;
         imported.parts.extend(part);
         imported.dropped.extend(dropped);
     }
@@ -101,7 +101,7 @@ struct Memory {
 }
 
 impl Memory {
-    fn of(event: &Value) -> Result<Self, String> {
+    fn from_event(event: &Value) -> Result<Self, String> {
         let arguments = &event["args"];
         let whole = |name: &str| match &arguments[name] {
             Value::Null => Err(format!("an event `[memory]` has no `{name}`")),
@@ -115,14 +115,14 @@ impl Memory {
             bytes: arguments["Bytes"].as_i64().ok_or("an event `[memory]` has no whole number `Bytes`")?,
             allocated: arguments["Total Allocated"].as_u64(),
             reserved: arguments["Total Reserved"].as_u64(),
-            process: Process::of(&event["pid"]),
+            process: Process::from_pid(&event["pid"]),
             device: (kind.as_i64().unwrap_or(0), device.as_i64().unwrap_or(-1)),
             thread: thread(event),
             time: number_or_zero(time).ok_or_else(|| format!("`ts` of an event `[memory]` is {time}"))?,
         })
     }
 
-    fn device(&self) -> String {
+    fn device_key(&self) -> String {
         match self.device {
             (0, _) => "cpu".to_owned(),
             (1, device) => format!("cuda:{device}"),
@@ -139,11 +139,11 @@ enum Process {
 }
 
 impl Process {
-    fn of(pid: &Value) -> Self {
+    fn from_pid(pid: &Value) -> Self {
         match (pid.as_u64(), pid.as_str()) {
             (Some(number), _) => Self::Number(number),
-            (None, Some(name)) => Self::Name(clip(name)),
-            (None, None) => Self::Name(clip(&pid.to_string())),
+            (None, Some(name)) => Self::Name(clip_to_cell(name)),
+            (None, None) => Self::Name(clip_to_cell(&pid.to_string())),
         }
     }
 }
@@ -174,14 +174,14 @@ struct Events {
 
 impl Events {
     /// Takes an event in. One of memory has to make sense; others name buffers and no more, and pass by if they do not.
-    fn take(&mut self, event: &Value) -> Result<(), String> {
+    fn take_event(&mut self, event: &Value) -> Result<(), String> {
         match (event["ph"].as_str(), event["name"].as_str()) {
-            (Some("i" | "I"), Some("[memory]")) => self.memory.push(Memory::of(event)?),
+            (Some("i" | "I"), Some("[memory]")) => self.memory.push(Memory::from_event(event)?),
             (Some("X"), Some(name)) => {
                 if let (Some(from), Some(long)) =
                     (number_or_zero(&event["ts"]), number_or_zero(&event["dur"]))
                 {
-                    let operation = Operation { from, to: from + long, name: clip(name) };
+                    let operation = Operation { from, to: from + long, name: clip_to_cell(name) };
                     self.operations.entry(thread(event)).or_default().push(operation);
                 }
             }
@@ -200,7 +200,7 @@ impl Events {
         let is_one = memory.first().map(|event| &event.process) == memory.last().map(|event| &event.process);
         let parts = memory.chunk_by(|a, b| (&a.process, a.device) == (&b.process, b.device));
         let named = parts.map(|events| {
-            let device = events[0].device();
+            let device = events[0].device_key();
             let name = if is_one { device } else { format!("{device}/{}", events[0].process) };
             (name, events.to_vec())
         });
@@ -208,14 +208,14 @@ impl Events {
     }
 }
 
-fn part(
+fn build_part(
     file: &str,
     name: String,
     memory: &[Memory],
     operations: &FxHashMap<Thread, Vec<Operation>>,
     options: &ReadOptions,
 ) -> Result<(Option<Part>, Vec<Dropped>), FormatError> {
-    let made_by = innermost(memory, operations);
+    let made_by = innermost_operations(memory, operations);
     let mut names: Vec<String> = Vec::new();
     let mut numbers: FxHashMap<&str, u32> = FxHashMap::default();
     let mut lives = Lives::default();
@@ -223,7 +223,7 @@ fn part(
         let (address, size) = (event.address, event.bytes.unsigned_abs());
         if event.bytes < 0 {
             lives.request_free(address);
-            lives.free(Life { end: step, address, size, ..Life::default() });
+            lives.end_buffer(Life { end: step, address, size, ..Life::default() });
         } else {
             let stack = op.map(|op| {
                 *numbers.entry(op).or_insert_with(|| {
@@ -231,11 +231,11 @@ fn part(
                     u32::try_from(names.len() - 1).unwrap_or(u32::MAX)
                 })
             });
-            lives.alloc(Life { start: step, address, size, stack, ..Life::default() });
+            lives.begin_buffer(Life { start: step, address, size, stack, ..Life::default() });
         }
     }
     let end = memory.len() as u64 + 1;
-    let (mut lives, mut dropped) = lives.finish(end, 0, false);
+    let (mut lives, mut dropped) = lives.finish_lives(end, 0, false);
     dropped.extend(never_seen(memory, &lives));
     if lives.is_empty() {
         return Ok((None, dropped));
@@ -275,7 +275,7 @@ fn never_seen(memory: &[Memory], lives: &[Life]) -> Option<Dropped> {
 }
 
 /// The innermost operation that was under way at each memory event, in the thread of the event.
-fn innermost<'o>(
+fn innermost_operations<'o>(
     memory: &[Memory],
     operations: &'o FxHashMap<Thread, Vec<Operation>>,
 ) -> Vec<Option<&'o str>> {
@@ -291,10 +291,10 @@ fn innermost<'o>(
         for &event in group {
             let time = memory[event].time;
             while let Some(operation) = next.next_if(|operation| operation.from <= time) {
-                close(&mut open, operation.from);
+                close_ended(&mut open, operation.from);
                 open.push(operation);
             }
-            close(&mut open, time);
+            close_ended(&mut open, time);
             found[event] = open.last().map(|operation| operation.name.as_str());
         }
     }
@@ -302,7 +302,7 @@ fn innermost<'o>(
 }
 
 /// Takes those off the end that were over before a time.
-fn close(open: &mut Vec<&Operation>, time: f64) {
+fn close_ended(open: &mut Vec<&Operation>, time: f64) {
     while open.last().is_some_and(|operation| operation.to < time) {
         open.pop();
     }
@@ -361,7 +361,7 @@ impl<'de> Visitor<'de> for Array<'_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<(), A::Error> {
         while let Some(event) = array.next_element_seed(Extract::EVENT)? {
-            self.0.take(&event).map_err(serde::de::Error::custom)?;
+            self.0.take_event(&event).map_err(serde::de::Error::custom)?;
         }
         Ok(())
     }

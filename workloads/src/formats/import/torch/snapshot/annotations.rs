@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::formats::error::clip;
+use crate::formats::error::clip_to_cell;
 use crate::formats::import::pickle::{Fields, Heap, Value};
 
 /// Reads annotations.
@@ -31,7 +31,7 @@ impl<'h> Annotations<'h> {
         let items = list.and_then(|list| heap.items(list)).unwrap_or_default();
         // They name buffers and no more: one that makes no sense costs no file.
         let mut mark = |&value: &Value| {
-            let [stage, name, on, time] = fields.of(heap, value)?.values;
+            let [stage, name, on, time] = fields.read_record(heap, value)?.values;
             let begins = match heap.text(stage?)? {
                 "START" => true,
                 "END" => false,
@@ -44,7 +44,7 @@ impl<'h> Annotations<'h> {
     }
 
     /// The innermost one at a time, which is not before that of the call before.
-    pub(crate) fn at(&mut self, time: u64) -> Option<Arc<str>> {
+    pub(crate) fn innermost_at(&mut self, time: u64) -> Option<Arc<str>> {
         while let Some(&(_, begins, name)) = self.marks.get(self.next).filter(|(at, ..)| *at <= time) {
             self.next += 1;
             if begins {
@@ -56,7 +56,7 @@ impl<'h> Annotations<'h> {
         }
         let name = *self.open.last()?;
         let text = self.heap.text(name)?;
-        Some(self.names.entry(name).or_insert_with(|| clip(text).into()).clone())
+        Some(self.names.entry(name).or_insert_with(|| clip_to_cell(text).into()).clone())
             .filter(|name| !name.is_empty())
     }
 }

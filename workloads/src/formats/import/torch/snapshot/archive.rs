@@ -4,7 +4,7 @@
 
 use std::io::{self, BufRead, Read};
 
-use crate::formats::error::clip;
+use crate::formats::error::clip_to_cell;
 
 /// What an entry of an archive begins with.
 const ENTRY: &[u8] = b"PK\x03\x04";
@@ -20,7 +20,7 @@ pub(crate) fn is_archive(start: &[u8]) -> bool {
 /// # Errors
 ///
 /// If it is one that `torch.save` does not write.
-pub(crate) fn enter(input: &mut impl BufRead) -> Result<(), String> {
+pub(crate) fn enter_archive(input: &mut impl BufRead) -> Result<(), String> {
     if !input.fill_buf().is_ok_and(is_archive) {
         // What cannot be read is reported where it is read again.
         return Ok(());
@@ -41,6 +41,6 @@ pub(crate) fn enter(input: &mut impl BufRead) -> Result<(), String> {
     Err(format!(
         "this is a zip archive, and its first entry is `{}`{packed}; of archives only torch.save's are read, which begin \
          with NAME/data.pkl, not compressed",
-        clip(&String::from_utf8_lossy(&name))
+        clip_to_cell(&String::from_utf8_lossy(&name))
     ))
 }

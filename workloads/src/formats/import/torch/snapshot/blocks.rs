@@ -43,13 +43,13 @@ pub(crate) struct Rules {
 
 impl Rules {
     /// The settings of a snapshot; what it does not say is as by default.
-    pub(crate) fn read(heap: &mut Heap, settings: Option<Value>) -> Self {
+    pub(crate) fn read_settings(heap: &mut Heap, settings: Option<Value>) -> Self {
         let names = ["roundup_power2_divisions", "max_split_size", "expandable_segments"];
-        let Some(record) = settings.and_then(|dict| Fields::new(heap, names).of(heap, dict)) else {
+        let Some(record) = settings.and_then(|dict| Fields::new(heap, names).read_record(heap, dict)) else {
             return Self::default();
         };
         let [divisions, most_cut, expandable] = record.values;
-        let by_interval = divisions.and_then(|dict| Fields::new(heap, INTERVALS).of(heap, dict));
+        let by_interval = divisions.and_then(|dict| Fields::new(heap, INTERVALS).read_record(heap, dict));
         let whole = |value: Option<Value>| heap.whole(value?);
         Self {
             divisions: by_interval.map_or_else(
@@ -62,7 +62,7 @@ impl Rules {
     }
 
     /// What a request is rounded up to.
-    pub(crate) fn rounded(&self, size: u64) -> u64 {
+    pub(crate) fn round_request(&self, size: u64) -> u64 {
         let doublings = size.checked_ilog2().unwrap_or(0).saturating_sub(MIB.ilog2());
         let divisions = self.divisions[(doublings as usize).min(INTERVALS.len() - 1)];
         let to = if divisions > 1 && size > BLOCK.saturating_mul(divisions) && !size.is_power_of_two() {
@@ -89,7 +89,7 @@ impl Rules {
     }
 
     /// Whether a rest is cut off a free block.
-    fn cuts(&self, is_mapped: bool, rounded: u64, rest: u64) -> bool {
+    fn cuts_rest(&self, is_mapped: bool, rounded: u64, rest: u64) -> bool {
         if is_mapped || rounded <= SMALL {
             rest >= BLOCK
         } else {
@@ -109,7 +109,7 @@ enum Change {
 
 /// Gives every buffer its block. One that is older than the history keeps the block that it has at the end; if that is
 /// not known, it is taken to have no rest.
-pub(crate) fn fill(lives: &mut [Life], segments: &[Segment], rules: &Rules) {
+pub(crate) fn fill_blocks(lives: &mut [Life], segments: &[Segment], rules: &Rules) {
     let mut changes: Vec<(u64, Change, usize)> = Vec::with_capacity(2 * (lives.len() + segments.len()));
     for (index, life) in lives.iter().enumerate() {
         changes.extend([(life.start, Change::LifeBegins, index), (life.end, Change::LifeEnds, index)]);
@@ -122,8 +122,8 @@ pub(crate) fn fill(lives: &mut [Life], segments: &[Segment], rules: &Rules) {
     let mut layout = Layout { held: BTreeMap::new(), used: BTreeMap::new() };
     for (_, change, index) in changes {
         match change {
-            Change::LifeEnds => remove(&mut layout.used, lives[index].address, index),
-            Change::SegmentEnds => remove(&mut layout.held, segments[index].address, index),
+            Change::LifeEnds => remove_index(&mut layout.used, lives[index].address, index),
+            Change::SegmentEnds => remove_index(&mut layout.held, segments[index].address, index),
             Change::SegmentBegins => {
                 layout.held.insert(segments[index].address, index);
             }
@@ -131,14 +131,14 @@ pub(crate) fn fill(lives: &mut [Life], segments: &[Segment], rules: &Rules) {
                 let life = &mut lives[index];
                 layout.used.insert(life.address, index);
                 if life.start > 0 || life.block < life.size {
-                    life.block = layout.block(life, segments, rules);
+                    life.block = layout.block_size(life, segments, rules);
                 }
             }
         }
     }
 }
 
-fn remove(all: &mut BTreeMap<u64, usize>, address: u64, index: usize) {
+fn remove_index(all: &mut BTreeMap<u64, usize>, address: u64, index: usize) {
     if all.get(&address) == Some(&index) {
         all.remove(&address);
     }
@@ -152,8 +152,8 @@ struct Layout {
 
 impl Layout {
     /// The bytes of a block that begins at a buffer's address.
-    fn block(&self, life: &Life, segments: &[Segment], rules: &Rules) -> u64 {
-        let rounded = rules.rounded(life.size);
+    fn block_size(&self, life: &Life, segments: &[Segment], rules: &Rules) -> u64 {
+        let rounded = rules.round_request(life.size);
         let below = self.held.range(..=life.address).next_back().map(|(_, &index)| &segments[index]);
         let Some(segment) =
             below.filter(|segment| segment.address.saturating_add(segment.size) > life.address)
@@ -177,7 +177,7 @@ impl Layout {
         let end = next.map_or(end, |(&next, _)| end.min(next));
         let room = end - life.address;
         match room.checked_sub(rounded) {
-            Some(rest) if rules.cuts(segment.is_mapped, rounded, rest) => rounded,
+            Some(rest) if rules.cuts_rest(segment.is_mapped, rounded, rest) => rounded,
             Some(_) => room,
             // No block of the allocator's: the history has a hole.
             None => room.max(life.size),
@@ -202,7 +202,7 @@ mod tests {
             ..Life::default()
         };
         let mut lives: Vec<Life> = (1..).zip(asked).map(life).collect();
-        fill(&mut lives, segments, rules);
+        fill_blocks(&mut lives, segments, rules);
         lives.iter().map(|life| life.block).collect()
     }
 
@@ -235,17 +235,17 @@ mod tests {
     fn requests_are_rounded_by_the_settings() {
         let rules = Rules::default();
         assert_eq!(
-            [0, 1, 512, 513, u64::MAX].map(|size| rules.rounded(size)),
+            [0, 1, 512, 513, u64::MAX].map(|size| rules.round_request(size)),
             [512, 512, 512, 1024, u64::MAX]
         );
         let mut rules = Rules { divisions: [4; 16], ..Rules::default() };
         // Between 1024 and 2048, and between 4096 and 8192: quarters, but from 4 x 512 bytes on only.
-        assert_eq!([1200, 4097, 4096, 8191].map(|size| rules.rounded(size)), [1536, 5120, 4096, 8192]);
+        assert_eq!([1200, 4097, 4096, 8191].map(|size| rules.round_request(size)), [1536, 5120, 4096, 8192]);
         rules.divisions[1] = 1;
-        assert_eq!(rules.rounded(3 * MIB / 2 + 1), 7 * MIB / 4);
-        assert_eq!(rules.rounded(5 * MIB / 2 + 1), 5 * MIB / 2 + 512);
+        assert_eq!(rules.round_request(3 * MIB / 2 + 1), 7 * MIB / 4);
+        assert_eq!(rules.round_request(5 * MIB / 2 + 1), 5 * MIB / 2 + 512);
         rules.divisions[15] = u64::MAX;
-        assert_eq!(rules.rounded(u64::MAX), u64::MAX);
+        assert_eq!(rules.round_request(u64::MAX), u64::MAX);
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub(crate) struct FinalSegment {
 impl Snapshot {
     pub(crate) fn new(file: &str, heap: &mut Heap, root: Value) -> Result<Self, FormatError> {
         let names = [TRACES, "segments", "external_annotations", "host_traces", "allocator_settings"];
-        let Some(top) = Fields::new(heap, names).of(heap, root) else {
+        let Some(top) = Fields::new(heap, names).read_record(heap, root) else {
             let reason = format!("a snapshot is a dict, this is a value of type {}", root.type_name());
             return Err(FormatError::at_byte(file, 0, reason));
         };
@@ -69,12 +69,12 @@ impl Snapshot {
         let host_events = host.iter().map(count).sum();
         let segments = list(segments, "segments")?;
         let segments = read_segments(file, heap, &segments)?;
-        let rules = Rules::read(heap, settings);
+        let rules = Rules::read_settings(heap, settings);
         Ok(Self { histories, segments, annotations, rules, host_events })
     }
 
     /// One more than the highest device.
-    pub(crate) fn devices(&self) -> usize {
+    pub(crate) fn device_count(&self) -> usize {
         let named = self.segments.iter().filter_map(|segment| usize::try_from(segment.device + 1).ok());
         named.max().unwrap_or(0).max(self.histories.len())
     }
@@ -109,22 +109,22 @@ fn read_segments(file: &str, heap: &mut Heap, values: &[Value]) -> Result<Vec<Fi
     let mut segments = Vec::with_capacity(values.len());
     for (number, &value) in values.iter().enumerate() {
         let place = || format!("segments[{number}]");
-        let record = fields.take(heap, value).ok_or_else(|| no_dict(file, heap, &place(), value))?;
+        let record = fields.take_record(heap, value).ok_or_else(|| no_dict(file, heap, &place(), value))?;
         let [device, address, size, stream, blocks, expandable, pool, active, requested] = record.values;
         let numbers = Numbers { file, heap, byte: record.byte, place: &place };
         let Some(blocks) = blocks.filter(|&blocks| heap.items(blocks).is_some()) else {
-            return Err(numbers.error("has no list `blocks`"));
+            return Err(numbers.missing_error("has no list `blocks`"));
         };
         let piece = Piece {
-            address: numbers.needed(address, "address")?,
-            size: numbers.needed(size, "total_size")?,
+            address: numbers.required_number(address, "address")?,
+            size: numbers.required_number(size, "total_size")?,
             stream: numbers.or_zero(stream, "stream")?,
             pool: pool_of(heap, pool),
             is_mapped: expandable.and_then(|flag| heap.integer(flag)) == Some(1),
         };
         let device = numbers.or_zero(device, "device")?;
         if device >= MOST_DEVICES {
-            return Err(numbers.error(&format!("has a bad `device`: {device}")));
+            return Err(numbers.missing_error(&format!("has a bad `device`: {device}")));
         }
         let count = |value: Option<Value>| heap.whole(value?);
         let (active, requested) = (count(active), count(requested));

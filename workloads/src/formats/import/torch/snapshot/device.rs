@@ -10,8 +10,8 @@ use super::blocks::{self, Rules};
 use super::contents::{FinalSegment, Snapshot};
 use super::frames::{NamedStacks, Stacks};
 use super::numbers::{Numbers, no_dict, pool_of};
-use super::segments::{Held, Piece, most, peak};
-use crate::formats::error::clip;
+use super::segments::{Held, Piece, most_at_once, reserved_peak};
+use crate::formats::error::clip_to_cell;
 use crate::formats::import::pickle::{Fields, Heap, Record, Value};
 use crate::formats::import::torch::life::{BLOCK, Life, sort, trace};
 use crate::formats::import::torch::lives::Lives;
@@ -71,25 +71,25 @@ impl<'f> DeviceReader<'f> {
 
     /// Events so far.
     #[cfg(test)]
-    pub(crate) const fn count(&self) -> u64 {
+    pub(crate) const fn event_count(&self) -> u64 {
         self.events
     }
 
     /// Takes the next events of the history.
-    pub(crate) fn events(&mut self, heap: &mut Heap, events: &[Value]) -> Result<(), FormatError> {
+    pub(crate) fn take_events(&mut self, heap: &mut Heap, events: &[Value]) -> Result<(), FormatError> {
         for &event in events {
-            let Some(record) = self.fields.take(heap, event) else {
+            let Some(record) = self.fields.take_record(heap, event) else {
                 let place = format!("device_traces[{}][{}]", self.device, self.events);
                 return Err(no_dict(self.file, heap, &place, event));
             };
             self.events += 1;
-            self.event(heap, self.events, &record)?;
+            self.take_event(heap, self.events, &record)?;
         }
         Ok(())
     }
 
     /// What the history and the final blocks say.
-    pub(crate) fn finish(
+    pub(crate) fn finish_device(
         mut self,
         heap: &mut Heap,
         snapshot: &Snapshot,
@@ -99,68 +99,68 @@ impl<'f> DeviceReader<'f> {
         let end = self.events + 1;
         self.final_blocks(heap, snapshot, end)?;
         let mut annotations = Annotations::new(heap, marks, snapshot.annotations, self.device);
-        self.lives.name(|life| annotations.at(life.time));
-        Ok(self.device(snapshot, end, options))
+        self.lives.name_categories(|life| annotations.innermost_at(life.time));
+        Ok(self.build_device(snapshot, end, options))
     }
 
     /// What a buffer is for, where its event says so.
-    fn said(&mut self, heap: &Heap, texts: [Option<Value>; 2]) -> Option<Arc<str>> {
+    fn declared_category(&mut self, heap: &Heap, texts: [Option<Value>; 2]) -> Option<Arc<str>> {
         texts.into_iter().flatten().find_map(|value| {
             let text = heap.text(value)?;
-            let clipped = || Some(clip(text)).filter(|text| !text.is_empty()).map(Arc::from);
+            let clipped = || Some(clip_to_cell(text)).filter(|text| !text.is_empty()).map(Arc::from);
             self.said.entry(value).or_insert_with(clipped).clone()
         })
     }
 
     /// The event of a step.
-    fn event(&mut self, heap: &Heap, step: u64, record: &Record<10>) -> Result<(), FormatError> {
+    fn take_event(&mut self, heap: &Heap, step: u64, record: &Record<10>) -> Result<(), FormatError> {
         let [action, address, size, stream, frames, metadata, time, device_free, category, pool] =
             record.values;
         let action = action.and_then(|action| heap.text(action)).unwrap_or("");
         let device = self.device;
-        let place = || format!("device_traces[{device}][{}] ({})", step - 1, clip(action));
+        let place = || format!("device_traces[{device}][{}] ({})", step - 1, clip_to_cell(action));
         let numbers = Numbers { file: self.file, heap, byte: record.byte, place: &place };
-        let size = || numbers.needed(size, "size");
+        let size = || numbers.required_number(size, "size");
         let stream = || numbers.or_zero(stream, "stream");
-        let address = || numbers.needed(address, "addr");
+        let address = || numbers.required_number(address, "addr");
         match action {
             "alloc" => {
-                let category = self.said(heap, [metadata, category]);
-                self.lives.alloc(Life {
+                let category = self.declared_category(heap, [metadata, category]);
+                self.lives.begin_buffer(Life {
                     start: step,
                     size: size()?,
                     address: address()?,
                     stream: stream()?,
                     time: time.and_then(|time| heap.whole(time)).unwrap_or(0),
                     category,
-                    stack: self.stacks.of(heap, frames),
+                    stack: self.stacks.stack_number(heap, frames),
                     ..Life::default()
                 });
             }
             "free_requested" => self.lives.request_free(address()?),
             "free_completed" => {
                 let (size, address, stream) = (size()?, address()?, stream()?);
-                self.lives.free(Life { end: step, size, address, stream, ..Life::default() });
+                self.lives.end_buffer(Life { end: step, size, address, stream, ..Life::default() });
             }
             "segment_alloc" | "segment_free" | "segment_map" | "segment_unmap" => {
                 let is_mapped = matches!(action, "segment_map" | "segment_unmap");
                 let pool = pool_of(heap, pool);
                 let piece = Piece { address: address()?, size: size()?, stream: stream()?, pool, is_mapped };
                 match action {
-                    "segment_alloc" | "segment_map" => self.held.take(piece, step),
+                    "segment_alloc" | "segment_map" => self.held.take_piece(piece, step),
                     _ => self.held.give_back(piece, step),
                 }
             }
             "oom" => {
                 let device_free =
-                    device_free.map(|free| numbers.needed(Some(free), "device_free")).transpose()?;
+                    device_free.map(|free| numbers.required_number(Some(free), "device_free")).transpose()?;
                 let (size, stream, stack) = (size()?, stream()?, Vec::new());
                 // The settings, which say what the device is asked for, come after the events.
                 let failure = OutOfMemory { step, size, asked_of_device: None, device_free, stream, stack };
-                self.failures.push((failure, self.stacks.of(heap, frames)));
+                self.failures.push((failure, self.stacks.stack_number(heap, frames)));
             }
             "snapshot" => self.counted = Some((step, size()?)),
-            "" => return Err(numbers.error("has no `action`")),
+            "" => return Err(numbers.missing_error("has no `action`")),
             _ => self.unknown += 1,
         }
         Ok(())
@@ -178,21 +178,23 @@ impl<'f> DeviceReader<'f> {
             let blocks = heap.items(segment.blocks).unwrap_or_default().to_vec();
             for (index, &block) in blocks.iter().enumerate() {
                 let place = || format!("segments[{number}].blocks[{index}]");
-                let Some(record) = fields.take(heap, block) else {
+                let Some(record) = fields.take_record(heap, block) else {
                     return Err(no_dict(self.file, heap, &place(), block));
                 };
                 let [address, size, requested, state, frames] = record.values;
                 let numbers = Numbers { file: self.file, heap, byte: record.byte, place: &place };
-                let size = numbers.needed(size, "size")?;
+                let size = numbers.required_number(size, "size")?;
                 // Old files have no addresses: blocks follow each other.
-                let address = address.map_or(Ok(next), |address| numbers.needed(Some(address), "address"))?;
-                next = address.checked_add(size).ok_or_else(|| numbers.error("ends past 2^64 - 1"))?;
+                let address =
+                    address.map_or(Ok(next), |address| numbers.required_number(Some(address), "address"))?;
+                next =
+                    address.checked_add(size).ok_or_else(|| numbers.missing_error("ends past 2^64 - 1"))?;
                 let state = state.and_then(|state| heap.text(state));
-                let state = state.ok_or_else(|| numbers.error("has no `state`"))?;
+                let state = state.ok_or_else(|| numbers.missing_error("has no `state`"))?;
                 if state != "inactive" {
-                    let requested =
-                        requested.map_or(Ok(size), |size| numbers.needed(Some(size), "requested_size"))?;
-                    let stack = self.stacks.of(heap, frames);
+                    let requested = requested
+                        .map_or(Ok(size), |size| numbers.required_number(Some(size), "requested_size"))?;
+                    let stack = self.stacks.stack_number(heap, frames);
                     let (stream, block, size) = (segment.piece.stream, size, requested);
                     self.lives.in_use(Life { end, size, address, block, stream, stack, ..Life::default() });
                 }
@@ -206,13 +208,18 @@ impl<'f> DeviceReader<'f> {
         Ok(())
     }
 
-    fn device(self, snapshot: &Snapshot, end: u64, options: &ReadOptions) -> (Option<Device>, Vec<Dropped>) {
+    fn build_device(
+        self,
+        snapshot: &Snapshot,
+        end: u64,
+        options: &ReadOptions,
+    ) -> (Option<Device>, Vec<Dropped>) {
         let mine = snapshot.segments.iter().filter(|segment| segment.device == self.device);
         let mut last: Vec<&FinalSegment> = mine.collect();
         let pieces: Vec<Piece> = last.iter().map(|segment| segment.piece).collect();
-        let (mut lives, mut dropped) = self.lives.finish(end, self.events, !last.is_empty());
-        let mut segments = self.held.finish(&pieces, end);
-        blocks::fill(&mut lives, &segments, &snapshot.rules);
+        let (mut lives, mut dropped) = self.lives.finish_lives(end, self.events, !last.is_empty());
+        let mut segments = self.held.finish_segments(&pieces, end);
+        blocks::fill_blocks(&mut lives, &segments, &snapshot.rules);
         dropped.extend(Dropped::from_count(self.unknown, "events of unknown actions", "they were left out"));
         dropped.extend(self.stacks.left_out());
         let (mut failures, mut counted) = (self.failures, self.counted);
@@ -226,11 +233,11 @@ impl<'f> DeviceReader<'f> {
             counted = None;
         }
         sort(&mut lives);
-        let counts = counts(&lives, end, &last, counted);
-        let (stacks, rules) = (self.stacks.finish(), snapshot.rules.clone());
+        let counts = allocator_counts(&lives, end, &last, counted);
+        let (stacks, rules) = (self.stacks.name_stacks(), snapshot.rules.clone());
         let without = failures.len().saturating_sub(MOST_STACKS);
         let failures = failures.into_iter().enumerate().map(|(number, (failure, stack))| {
-            let stack = if number < without { Vec::new() } else { stacks.texts(stack) };
+            let stack = if number < without { Vec::new() } else { stacks.stack_frames(stack) };
             let asked_of_device = rules.asked_of_device(failure.size);
             OutOfMemory { stack, asked_of_device, ..failure }
         });
@@ -252,23 +259,23 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    pub(crate) fn part(self, file: &str, options: &ReadOptions) -> Result<Part, FormatError> {
+    pub(crate) fn build_part(self, file: &str, options: &ReadOptions) -> Result<Part, FormatError> {
         let Self { name, lives, segments, stacks, failures, counts, rules } = self;
-        let reserved = (!segments.is_empty()).then(|| peak(&segments).0);
+        let reserved = (!segments.is_empty()).then(|| reserved_peak(&segments).0);
         let mut metadata = vec![
             ("framework", "pytorch".to_owned()),
             ("recorder", "torch.cuda.memory._snapshot".to_owned()),
             ("device", name.clone()),
         ];
         metadata.extend(reserved.map(|bytes| ("torch-reserved-peak-bytes", bytes.to_string())));
-        let allocated = most(lives.iter().map(|life| ((life.start, life.end), life.block))).0;
-        let tail = |life: &Life| life.block.saturating_sub(rules.rounded(life.size));
+        let allocated = most_at_once(lives.iter().map(|life| ((life.start, life.end), life.block))).0;
+        let tail = |life: &Life| life.block.saturating_sub(rules.round_request(life.size));
         let placement = lives.iter().map(|life| Some(life.address)).collect();
         let taken = lives.iter().map(|life| life.block).collect();
         let tails = lives.iter().map(tail).collect();
         let stack_of = lives.iter().map(|life| life.stack).collect();
         let streams = lives.iter().map(|life| life.stream).collect();
-        let trace = trace(file, options, &metadata, (lives, BLOCK), |stack| stacks.op(stack))?;
+        let trace = trace(file, options, &metadata, (lives, BLOCK), |stack| stacks.naming_frame(stack))?;
         let framework = Framework {
             reserved_peak: reserved.map(Bytes::new),
             placement,
@@ -289,7 +296,12 @@ impl Device {
 }
 
 /// What the allocator counted itself: in its final segments, and when it made the snapshot.
-fn counts(lives: &[Life], end: u64, last: &[&FinalSegment], counted: Option<(u64, u64)>) -> Vec<Count> {
+fn allocator_counts(
+    lives: &[Life],
+    end: u64,
+    last: &[&FinalSegment],
+    counted: Option<(u64, u64)>,
+) -> Vec<Count> {
     let sum = |of: fn(&FinalSegment) -> Option<u64>| -> Option<u64> {
         last.iter().map(|segment| of(segment)).try_fold(0_u64, |sum, bytes| sum.checked_add(bytes?))
     };

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::formats::error::{LONGEST, clip};
+use crate::formats::error::{LONGEST, clip_to_cell};
 use crate::formats::import::pickle::{Fields, Heap, Value};
 use crate::formats::import::{Dropped, Stack};
 
@@ -42,14 +42,14 @@ pub(crate) struct NamedStacks {
 
 impl NamedStacks {
     /// The frame of a stack to name a buffer by: the innermost that is not PyTorch's own.
-    pub(crate) fn op(&self, stack: u32) -> Option<String> {
+    pub(crate) fn naming_frame(&self, stack: u32) -> Option<String> {
         let frames = self.all.get(stack as usize)?;
         let users = frames.iter().find(|&&frame| self.users[frame as usize]);
         users.or_else(|| frames.first()).map(|&frame| self.frames[frame as usize].clone())
     }
 
     /// The frames of a stack.
-    pub(crate) fn texts(&self, stack: Option<u32>) -> Vec<String> {
+    pub(crate) fn stack_frames(&self, stack: Option<u32>) -> Vec<String> {
         let frames = stack.and_then(|stack| self.all.get(stack as usize));
         frames
             .into_iter()
@@ -75,7 +75,7 @@ impl Stacks {
     }
 
     /// The number of the stack that a list of frames is; `None` without frames.
-    pub(crate) fn of(&mut self, heap: &Heap, frames: Option<Value>) -> Option<u32> {
+    pub(crate) fn stack_number(&mut self, heap: &Heap, frames: Option<Value>) -> Option<u32> {
         let list = frames?;
         if self.generation != heap.generation() {
             self.generation = heap.generation();
@@ -86,11 +86,12 @@ impl Stacks {
             return known;
         }
         let items = heap.items(list)?;
-        let frames: Stack = items.iter().take(DEEPEST).filter_map(|&frame| self.frame(heap, frame)).collect();
+        let frames: Stack =
+            items.iter().take(DEEPEST).filter_map(|&frame| self.frame_number(heap, frame)).collect();
         let number = (!frames.is_empty()).then(|| {
             *self.by_frames.entry(frames).or_insert_with_key(|frames| {
                 self.found.all.push(frames.clone());
-                number(self.found.all.len() - 1)
+                index_number(self.found.all.len() - 1)
             })
         });
         self.known.insert(list, number);
@@ -103,22 +104,22 @@ impl Stacks {
         Dropped::from_count(self.left_out, "frames of call stacks", why)
     }
 
-    pub(crate) fn finish(self) -> NamedStacks {
+    pub(crate) fn name_stacks(self) -> NamedStacks {
         self.found
     }
 
-    fn frame(&mut self, heap: &Heap, value: Value) -> Option<u32> {
+    fn frame_number(&mut self, heap: &Heap, value: Value) -> Option<u32> {
         if let Some(&known) = self.known_frames.get(&value) {
             return Some(known);
         }
-        let [name, file, line] = self.fields.of(heap, value)?.values;
+        let [name, file, line] = self.fields.read_record(heap, value)?.values;
         let text = |value: Option<Value>| value.and_then(|value| heap.text(value)).unwrap_or("");
         let line = line.and_then(|line| heap.whole(line)).unwrap_or(0);
-        let (name, file) = (head(text(name)), tail(text(file)));
-        let short = short(file);
+        let (name, file) = (text_head(text(name)), path_tail(text(file)));
+        let short = short_path(file);
         let shown = match line {
-            0 => clip(&format!("{short} {name}")),
-            line => clip(&format!("{short}:{line} {name}")),
+            0 => clip_to_cell(&format!("{short} {name}")),
+            line => clip_to_cell(&format!("{short}:{line} {name}")),
         };
         if !self.by_text.contains_key(&shown) {
             if self.lines + shown.len() > MOST_LINES {
@@ -131,7 +132,7 @@ impl Stacks {
         let frame = *self.by_text.entry(shown).or_insert_with_key(|shown| {
             found.frames.push(shown.clone());
             found.users.push(is_users(file, short));
-            number(found.frames.len() - 1)
+            index_number(found.frames.len() - 1)
         });
         self.known_frames.insert(value, frame);
         Some(frame)
@@ -139,7 +140,7 @@ impl Stacks {
 }
 
 /// An index; a pickle has room for no more values than that.
-fn number(index: usize) -> u32 {
+fn index_number(index: usize) -> u32 {
     u32::try_from(index).expect("a pickle has at most 2^32 entries")
 }
 
@@ -150,17 +151,17 @@ fn is_users(file: &str, short: &str) -> bool {
 }
 
 /// The beginning of a text, one letter more than [`clip`] shows. A million frames may share a text of any length.
-fn head(text: &str) -> &str {
+fn text_head(text: &str) -> &str {
     text.char_indices().nth(LONGEST + 1).map_or(text, |(end, _)| &text[..end])
 }
 
 /// The end of a path.
-fn tail(path: &str) -> &str {
+fn path_tail(path: &str) -> &str {
     &path[path.ceil_char_boundary(path.len().saturating_sub(PATH))..]
 }
 
 /// A path from where packages are installed, or its last two names.
-fn short(path: &str) -> &str {
+fn short_path(path: &str) -> &str {
     for packages in ["site-packages/", "dist-packages/"] {
         if let Some(at) = path.rfind(packages) {
             return &path[at + packages.len()..];
@@ -187,16 +188,16 @@ mod tests {
             ("??", "??", false),
             ("/build/c10/cuda/CUDACachingAllocator.cpp", "cuda/CUDACachingAllocator.cpp", false),
         ] {
-            assert_eq!((short(path), is_users(path, short(path))), (shown, users), "{path}");
+            assert_eq!((short_path(path), is_users(path, short_path(path))), (shown, users), "{path}");
         }
     }
 
     #[test]
     fn a_frame_looks_at_a_part_of_long_texts() {
         let long = "é".repeat(1 << 20);
-        assert_eq!((head(&long).len(), tail(&long).len()), (2 * LONGEST + 2, PATH));
-        assert_eq!(tail(&format!("{long}x")).len(), PATH - 1);
-        assert_eq!((head("name"), tail("a/b.py")), ("name", "a/b.py"));
-        assert_eq!(clip(head(&long)), clip(&long));
+        assert_eq!((text_head(&long).len(), path_tail(&long).len()), (2 * LONGEST + 2, PATH));
+        assert_eq!(path_tail(&format!("{long}x")).len(), PATH - 1);
+        assert_eq!((text_head("name"), path_tail("a/b.py")), ("name", "a/b.py"));
+        assert_eq!(clip_to_cell(text_head(&long)), clip_to_cell(&long));
     }
 }

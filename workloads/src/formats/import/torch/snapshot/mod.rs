@@ -20,7 +20,7 @@ mod segments;
 use self::annotations::{MARK, Marks};
 use self::contents::{MOST_DEVICES, Snapshot, TRACES};
 use self::device::{Device, DeviceReader};
-use crate::formats::error::clip;
+use crate::formats::error::clip_to_cell;
 use crate::formats::import::pickle::{self, Heap, Value, Watch};
 use crate::formats::import::{Imported, Input, Reader};
 use crate::formats::{FormatError, ReadOptions};
@@ -31,26 +31,26 @@ pub(crate) const READER: Reader = Reader {
     endings: &[".pickle"],
     has_lines: false,
     looks_like: |start| matches!(start, [0x80, 2..=5, ..]) || archive::is_archive(start),
-    read,
+    read: read_snapshot,
 };
 
-fn read(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
-    let file = input.file().to_owned();
+fn read_snapshot(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
+    let file = input.file_name().to_owned();
     let mut histories = Histories { file: &file, devices: Vec::new() };
     let limits = input.limits();
-    let mut stream = input.stream();
-    archive::enter(&mut stream).map_err(|reason| FormatError::at_byte(&file, 0, reason))?;
-    let (mut heap, root) = pickle::load(&file, stream, limits, &mut histories)?;
+    let mut stream = input.into_stream();
+    archive::enter_archive(&mut stream).map_err(|reason| FormatError::at_byte(&file, 0, reason))?;
+    let (mut heap, root) = pickle::load_pickle(&file, stream, limits, &mut histories)?;
     let mut imported = Imported::default();
-    let devices = devices(histories, &mut heap, root, &mut imported, options)?;
+    let devices = read_devices(histories, &mut heap, root, &mut imported, options)?;
     // The labels of a long history need the room.
     drop(heap);
     for device in devices {
-        imported.parts.push(device.part(&file, options)?);
+        imported.parts.push(device.build_part(&file, options)?);
     }
     if imported.parts.is_empty() {
         let reason = match &options.part {
-            Some(part) => format!("there is no buffer of the part `{}` in it", clip(part)),
+            Some(part) => format!("there is no buffer of the part `{}` in it", clip_to_cell(part)),
             None => {
                 "there is no buffer in it: was torch.cuda.memory._record_memory_history() called?".to_owned()
             }
@@ -68,7 +68,7 @@ struct Histories<'f> {
 
 impl<'f> Histories<'f> {
     /// The reader of a device.
-    fn of(&mut self, heap: &mut Heap, device: usize) -> &mut DeviceReader<'f> {
+    fn device_reader(&mut self, heap: &mut Heap, device: usize) -> &mut DeviceReader<'f> {
         for number in self.devices.len()..=device {
             self.devices.push(DeviceReader::new(self.file, heap, number as u64));
         }
@@ -81,17 +81,17 @@ impl Watch for Histories<'_> {
         TRACES
     }
 
-    fn entries(&mut self, heap: &mut Heap, list: usize, entries: &[Value]) -> Result<(), FormatError> {
+    fn take_entries(&mut self, heap: &mut Heap, list: usize, entries: &[Value]) -> Result<(), FormatError> {
         if list as u64 >= MOST_DEVICES {
             let reason = format!("{TRACES} has more than {MOST_DEVICES} devices");
             return Err(FormatError::at_byte(self.file, 0, reason));
         }
-        self.of(heap, list).events(heap, entries)
+        self.device_reader(heap, list).take_events(heap, entries)
     }
 }
 
 /// The devices that have buffers; what was left out goes to `imported`.
-fn devices(
+fn read_devices(
     mut histories: Histories<'_>,
     heap: &mut Heap,
     root: Value,
@@ -101,14 +101,14 @@ fn devices(
     let snapshot = Snapshot::new(histories.file, heap, root)?;
     let mut marks = Marks::new(heap, MARK);
     let mut devices = Vec::new();
-    for number in 0..snapshot.devices() {
-        histories.of(heap, number);
+    for number in 0..snapshot.device_count() {
+        histories.device_reader(heap, number);
         // What was not taken while the pickle was read.
         let rest = snapshot.rest_of(histories.file, heap, number)?;
-        histories.devices[number].events(heap, &rest)?;
+        histories.devices[number].take_events(heap, &rest)?;
     }
     for reader in histories.devices {
-        let (device, dropped) = reader.finish(heap, &snapshot, &mut marks, options)?;
+        let (device, dropped) = reader.finish_device(heap, &snapshot, &mut marks, options)?;
         if let Some(device) = device {
             devices.push(device);
             imported.dropped.extend(dropped);
@@ -136,9 +136,9 @@ mod tests {
         LargeSnapshot::new(events).read_to_end(&mut bytes).expect("it cannot fail");
         let mut histories = Histories { file: "large", devices: Vec::new() };
         let (heap, _) =
-            pickle::load("large", &bytes[..], InputLimits::default(), &mut histories).expect("valid");
-        assert_eq!(histories.devices[0].count(), events);
-        (bytes.len() as u64, heap.room() as u64)
+            pickle::load_pickle("large", &bytes[..], InputLimits::default(), &mut histories).expect("valid");
+        assert_eq!(histories.devices[0].event_count(), events);
+        (bytes.len() as u64, heap.room_bytes() as u64)
     }
 
     #[test]

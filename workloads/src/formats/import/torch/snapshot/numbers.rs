@@ -41,24 +41,24 @@ pub(crate) struct Numbers<'s> {
 }
 
 impl Numbers<'_> {
-    pub(crate) fn error(&self, what: &str) -> FormatError {
+    pub(crate) fn missing_error(&self, what: &str) -> FormatError {
         FormatError::at_byte(self.file, self.byte, format!("{} {what}", (self.place)()))
     }
 
-    pub(crate) fn needed(&self, value: Option<Value>, name: &str) -> Result<u64, FormatError> {
+    pub(crate) fn required_number(&self, value: Option<Value>, name: &str) -> Result<u64, FormatError> {
         match value {
             Some(value) => self.heap.whole(value).ok_or_else(|| {
                 let shown = match self.heap.integer(value) {
                     Some(number) => format!("is {number}, which is not from 0 to 2^64 - 1"),
                     None => format!("is a value of type {}", value.type_name()),
                 };
-                self.error(&format!("has a bad `{name}`: it {shown}"))
+                self.missing_error(&format!("has a bad `{name}`: it {shown}"))
             }),
-            None => Err(self.error(&format!("has no `{name}`"))),
+            None => Err(self.missing_error(&format!("has no `{name}`"))),
         }
     }
 
     pub(crate) fn or_zero(&self, value: Option<Value>, name: &str) -> Result<u64, FormatError> {
-        if value.is_none() { Ok(0) } else { self.needed(value, name) }
+        if value.is_none() { Ok(0) } else { self.required_number(value, name) }
     }
 }

@@ -36,7 +36,7 @@ impl Piece {
         Self { address: from, size: to - from, ..self }
     }
 
-    fn segment(self, steps: (u64, u64)) -> Segment {
+    fn as_segment(self, steps: (u64, u64)) -> Segment {
         let Self { address, size, stream, pool, is_mapped } = self;
         Segment { address, size, steps, stream, pool, is_mapped }
     }
@@ -44,9 +44,9 @@ impl Piece {
 
 impl Held {
     /// Memory comes at a step.
-    pub(crate) fn take(&mut self, piece: Piece, step: u64) {
+    pub(crate) fn take_piece(&mut self, piece: Piece, step: u64) {
         // What a hole in the history kept from being given back was given back by now.
-        self.cut(piece, step);
+        self.cut_range(piece, step);
         self.keep(piece.part(piece.address, piece.end()), step);
     }
 
@@ -58,13 +58,13 @@ impl Held {
 
     /// Memory goes at a step. What is not known to be there was there from the beginning.
     pub(crate) fn give_back(&mut self, piece: Piece, step: u64) {
-        for gap in self.cut(piece, step) {
-            self.all.push(gap.segment((0, step)));
+        for gap in self.cut_range(piece, step) {
+            self.all.push(gap.as_segment((0, step)));
         }
     }
 
     /// Ends what lies in a range; gives the parts of the range in which nothing lay.
-    fn cut(&mut self, piece: Piece, step: u64) -> Vec<Piece> {
+    fn cut_range(&mut self, piece: Piece, step: u64) -> Vec<Piece> {
         let before = self.now.range(..piece.address).next_back().map(|(_, &held)| held);
         let before = before.filter(|(held, _)| held.end() > piece.address);
         let inside = self.now.range(piece.address..piece.end()).map(|(_, &held)| held);
@@ -74,7 +74,7 @@ impl Held {
         for (held, since) in inside {
             self.now.remove(&held.address);
             let (low, high) = (held.address.max(piece.address), held.end().min(piece.end()));
-            self.end(held.part(low, high), since, step);
+            self.end_range(held.part(low, high), since, step);
             self.keep(held.part(held.address, low), since);
             self.keep(held.part(high, held.end()), since);
             if at < low {
@@ -88,22 +88,22 @@ impl Held {
         gaps
     }
 
-    fn end(&mut self, piece: Piece, since: u64, step: u64) {
+    fn end_range(&mut self, piece: Piece, since: u64, step: u64) {
         if since < step {
-            self.all.push(piece.segment((since, step)));
+            self.all.push(piece.as_segment((since, step)));
         }
     }
 
     /// All that was held until `end`, given what is held then.
-    pub(crate) fn finish(mut self, last: &[Piece], end: u64) -> Vec<Segment> {
+    pub(crate) fn finish_segments(mut self, last: &[Piece], end: u64) -> Vec<Segment> {
         let mut held = std::mem::take(&mut self.now);
         for &(piece, since) in held.values() {
-            self.end(piece, since, end);
+            self.end_range(piece, since, end);
         }
         for &piece in last {
             self.now = held;
-            for gap in self.cut(piece, 0) {
-                self.all.push(gap.segment((0, end)));
+            for gap in self.cut_range(piece, 0) {
+                self.all.push(gap.as_segment((0, end)));
             }
             held = std::mem::take(&mut self.now);
         }
@@ -113,12 +113,12 @@ impl Held {
 }
 
 /// The most bytes that were held at once, and the first step at which they were.
-pub(crate) fn peak(segments: &[Segment]) -> (u64, u64) {
-    most(segments.iter().map(|segment| (segment.steps, segment.size)))
+pub(crate) fn reserved_peak(segments: &[Segment]) -> (u64, u64) {
+    most_at_once(segments.iter().map(|segment| (segment.steps, segment.size)))
 }
 
 /// The most bytes at once of what has steps and a size, and the first step at which they are there.
-pub(crate) fn most(all: impl Iterator<Item = ((u64, u64), u64)>) -> (u64, u64) {
+pub(crate) fn most_at_once(all: impl Iterator<Item = ((u64, u64), u64)>) -> (u64, u64) {
     let both = |((start, end), size)| [(start, i128::from(size)), (end, -i128::from(size))];
     let mut changes: Vec<(u64, i128)> = all.flat_map(both).collect();
     changes.sort_unstable();
@@ -147,32 +147,32 @@ mod tests {
     #[test]
     fn segments_come_and_go() {
         let mut held = Held::default();
-        held.take(piece(100, 50), 1);
-        held.take(piece(200, 10), 2);
+        held.take_piece(piece(100, 50), 1);
+        held.take_piece(piece(200, 10), 2);
         held.give_back(piece(100, 50), 4);
-        let all = held.finish(&[piece(200, 10), piece(300, 5)], 9);
+        let all = held.finish_segments(&[piece(200, 10), piece(300, 5)], 9);
         assert_eq!(shown(&all), [(300, 5, 0, 9), (100, 50, 1, 4), (200, 10, 2, 9)]);
-        assert_eq!(peak(&all), (65, 2));
+        assert_eq!(reserved_peak(&all), (65, 2));
     }
 
     #[test]
     fn what_goes_without_having_come_was_there() {
         let mut held = Held::default();
         held.give_back(piece(100, 50), 3);
-        held.take(piece(100, 20), 5);
-        let all = held.finish(&[piece(100, 20)], 6);
+        held.take_piece(piece(100, 20), 5);
+        let all = held.finish_segments(&[piece(100, 20)], 6);
         assert_eq!(shown(&all), [(100, 50, 0, 3), (100, 20, 5, 6)]);
-        assert_eq!(peak(&all), (50, 0));
+        assert_eq!(reserved_peak(&all), (50, 0));
     }
 
     #[test]
     fn mapped_ranges_are_cut_and_joined() {
         let mut held = Held::default();
-        held.take(piece(0, 10), 1);
-        held.take(piece(10, 10), 2);
+        held.take_piece(piece(0, 10), 1);
+        held.take_piece(piece(10, 10), 2);
         held.give_back(piece(5, 10), 3);
         held.give_back(piece(18, 4), 4);
-        let all = held.finish(&[piece(0, 5), piece(15, 3), piece(30, 2)], 9);
+        let all = held.finish_segments(&[piece(0, 5), piece(15, 3), piece(30, 2)], 9);
         let expected = [
             (20, 2, 0, 4),
             (30, 2, 0, 9),
@@ -183,14 +183,14 @@ mod tests {
             (15, 3, 2, 9),
         ];
         assert_eq!(shown(&all), expected);
-        assert_eq!(peak(&all), (24, 2));
+        assert_eq!(reserved_peak(&all), (24, 2));
     }
 
     #[test]
     fn the_end_of_all_addresses_is_an_end() {
         let mut held = Held::default();
-        held.take(piece(u64::MAX - 1, 100), 1);
+        held.take_piece(piece(u64::MAX - 1, 100), 1);
         held.give_back(piece(0, u64::MAX), 2);
-        assert_eq!(shown(&held.finish(&[], 3)), [(0, u64::MAX - 1, 0, 2), (u64::MAX - 1, 1, 1, 2)]);
+        assert_eq!(shown(&held.finish_segments(&[], 3)), [(0, u64::MAX - 1, 0, 2), (u64::MAX - 1, 1, 1, 2)]);
     }
 }
