@@ -142,7 +142,7 @@ replay-gpu DEVICE="cuda:0" LIMIT="":
 [group('test'), doc('run all tests, even if one fails')]
 test *ARGS:
     cargo test --workspace --features planlab/debug-checks --no-fail-fast {{ARGS}}
-    @if command -v python3 >/dev/null; then python3 -B -m unittest discover --quiet scripts/frameworks; \
+    @if command -v python3 >/dev/null; then for tests in scripts scripts/frameworks; do python3 -B -m unittest discover --quiet $tests || exit 1; done; \
      else echo "test: those of scripts are skipped, python3 is missing"; fi
 
 # The environment is python/.venv. It is skipped, and says so, if that cannot be made.
@@ -153,6 +153,7 @@ test-python *TESTS:
 [group('test'), doc('formatting, lints, the text, the lean build, and licences if cargo-deny is installed')]
 check:
     scripts/prose
+    scripts/house --check
     cargo fmt --all --check
     cargo clippy --workspace --all-targets --features planlab/debug-checks -- -D warnings
     cargo clippy --package planlab --no-default-features --features system-zstd -- -D warnings

@@ -4,9 +4,11 @@
 //! report needs only that folder. With the feature `parquet` (on by default), rows are compacted into Parquet shards;
 //! without it there is only the journal.
 //!
-//! Rooms from the ground up; each uses only those before it: `show` (numbers and tables as text), `statistics`,
-//! `columns` (fields as Parquet columns), `rows`, `files` (journal, shards, manifest), `store`, `audit`, `tables` (the
-//! store as lazy frames and SQL), `queries` (the tables of a report), `diff` (over `rows` and `statistics`).
+//! Rooms from the ground up; each uses only those before it:
+//!
+//! - `show` (numbers and tables as text), `statistics`, `columns` (fields as Parquet columns), `rows`
+//! - `files` (journal, shards, manifest), `diff` (over `rows` and `statistics`), `store`
+//! - `audit`, `tables` (the store as lazy frames and SQL), `queries` (the tables of a report)
 
 pub mod audit;
 mod columns;

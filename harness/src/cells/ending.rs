@@ -34,7 +34,7 @@ impl Ending {
     /// Why a cell that was ended from outside is no failure.
     pub(crate) const INTERRUPTED: &'static str = "ended from outside; this is the best so far";
 
-    /// An ending of which only the status is known so far.
+    /// Returns an ending with a status and nothing else yet.
     pub(crate) fn new(status: Status) -> Self {
         Self {
             status,

@@ -77,7 +77,7 @@ impl Kind for Powers {
         latest(mailbox, "power", 20)
     }
 
-    /// The test runner writes to stdout before it runs a test, so the answers have a stream of their own.
+    /// Gives the answers a stream of their own, because the test runner writes to stdout before it runs a test.
     fn prepare(_: &Asked, command: &mut Command) {
         let mut shell = Command::new("sh");
         shell.args(["-c", "exec \"$0\" --exact \"$1\" --nocapture 9>&1 1>&2"]);

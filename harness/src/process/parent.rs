@@ -64,7 +64,7 @@ pub(crate) fn send_request(child: &mut Child, request: &impl Serialize) {
     }
 }
 
-/// The lines that a child writes, as they come; disconnected once its stdout is closed. A line that is cut is none.
+/// The lines that a child writes, as they come; disconnected once its stdout is closed. An incomplete last line is dropped.
 pub(crate) type Lines = Receiver<Vec<u8>>;
 
 /// Listens to the child's stdout.

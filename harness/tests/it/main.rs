@@ -39,7 +39,6 @@ mod query;
 mod replay;
 mod replay_device;
 mod resume;
-mod rooms;
 mod run;
 mod scaling;
 mod schedules;

@@ -1,4 +1,4 @@
-//! What opening a store tells its user.
+//! What opening a store reports to its user.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

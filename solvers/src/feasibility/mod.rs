@@ -1,4 +1,4 @@
-//! Exact search at one capacity: a plan that fits it, or the result that there is none.
+//! Exact search at one capacity: a plan that fits it, or a proof that no plan does.
 //!
 //! | file | what it does |
 //! |---|---|

@@ -267,7 +267,7 @@ impl<'s> Net<'s> {
         16 * UNITS * LAYERS * tokens + WORKSPACE
     }
 
-    /// An LSTM over vectors by step.
+    /// Runs an LSTM over vectors by step.
     fn run_lstm(&mut self, part: &'static str, tokens: u64, steps: Lists) {
         let op = self.next_function_name("NStepLSTM");
         self.keep(part, "hidden", self.state_bytes(), &op);
@@ -280,7 +280,7 @@ impl<'s> Net<'s> {
         self.free_blocks([joined]);
     }
 
-    /// An LSTM over vectors by sentence, with its states in the order of the sentences.
+    /// Runs an LSTM over vectors by sentence, with its states in the order of the sentences.
     fn recur(&mut self, part: &'static str, tokens: u64, steps: Lists) {
         let op = self.next_function_name("TransposeSequence");
         let by_step = self.request_transpose(tokens, Lists::Sentences, steps, &op);

@@ -56,7 +56,7 @@ fn pages_are_claimed_after_another_thread_freed_the_last_block() {
     assert_eq!(rig.count(0, |rig| round(rig, 1)), (4, 0));
 }
 
-/// A net while a large block is live.
+/// Runs a net while a large block is live.
 fn large_round(rig: &mut Rig) {
     let large = rig.alloc(0, 4 << 20, 64);
     net(rig, 0, 20, 1);

@@ -184,7 +184,7 @@ fn write(trace: &Trace, plan: Option<&Plan>) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// The lines above the header. Sizes may be written as requested, and steps as the file had them.
+/// Writes the lines above the header. Sizes may be written as requested, and steps as the file had them.
 fn metadata(out: &mut String, trace: &Trace, has_requested: bool, has_steps: bool) {
     let is_ranked = trace.labels.buffers.iter().any(|label| label.original_steps.is_some());
     for (key, value) in &trace.labels.metadata {

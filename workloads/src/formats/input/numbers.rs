@@ -1,4 +1,4 @@
-//! Whole numbers in text, and what is wrong with those that are none.
+//! Whole numbers in text, and the errors for other text.
 
 use crate::formats::error::quote_excerpt;
 

@@ -1,4 +1,4 @@
-//! The decoder after any changes, against one that begins anew, and against first fit.
+//! The decoder after any changes, against a new one, and against first fit.
 
 use std::sync::Arc;
 

@@ -174,7 +174,7 @@ impl LnsSearch {
         window::merge_blocks(&stays, pieces, self.ceiling)
     }
 
-    /// What a buffer takes.
+    /// Returns what a buffer takes.
     fn push_blocks(&self, id: u32, blocks: &mut Vec<Part>) {
         let (offset, (start, end)) = (self.offsets[id as usize], self.lives[id as usize]);
         let whole = [Part { start, end, low: 0, high: self.model.sizes[id as usize] }];

@@ -1,4 +1,4 @@
-//! The numbers of a dict, and what is wrong with those that are none.
+//! The numbers of a dict, and the errors for other values.
 
 use crate::formats::FormatError;
 use crate::formats::import::pickle::{Heap, Value};
