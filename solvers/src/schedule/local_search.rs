@@ -134,16 +134,17 @@ impl ClassSearch<'_, '_> {
         for class in [Class::Keep, Class::Swap] {
             self.fit_classes(&self.labs[0].all_in_class(class), 0)?;
         }
-        for scheduler in quick_schedulers().into_iter().chain(budgeted_searches()) {
-            let (offers, end) = self.run.consult_scheduler(&scheduler);
-            offers.iter().try_for_each(|offer| self.offer_as_it_is(offer))?;
-            end?;
-            offers.iter().try_for_each(|offer| self.start_with_offer(offer))?;
-        }
-        for rules in 0..POLICIES.len() {
-            self.start_with_pooch(rules)?;
-        }
-        Ok(())
+        quick_schedulers().iter().try_for_each(|scheduler| self.start_with_scheduler(scheduler))?;
+        self.start_with_pooch()?;
+        budgeted_searches().iter().try_for_each(|scheduler| self.start_with_scheduler(scheduler))
+    }
+
+    /// Offers what another scheduler finds, and its classes by all rules.
+    fn start_with_scheduler(&mut self, scheduler: &dyn Scheduler) -> Result<(), ScheduleHalt> {
+        let (offers, end) = self.run.consult_scheduler(scheduler);
+        offers.iter().try_for_each(|offer| self.offer_as_it_is(offer))?;
+        end?;
+        offers.iter().try_for_each(|offer| self.start_with_offer(offer))
     }
 
     /// Offers a schedule of another scheduler if its offsets fit.
@@ -196,26 +197,34 @@ impl ClassSearch<'_, '_> {
         Ok(())
     }
 
-    /// PoocH's classifications, in less and less room until the offsets fit.
-    fn start_with_pooch(&mut self, rules: usize) -> Result<(), ScheduleHalt> {
-        let mut room = self.capacity;
+    /// PoocH's classifications, in less and less room until the offsets fit. All policies have the whole room before any
+    /// has less: on a large net the time may end first.
+    fn start_with_pooch(&mut self) -> Result<(), ScheduleHalt> {
+        let mut rooms = [Some(self.capacity); POLICIES.len()];
         for _ in 0..ROOMS {
-            let lab = self.labs[rules].clone().with_room(room);
-            let mut classes = lab.all_in_class(Class::Swap);
-            keep_what_fits(&lab, self.run, &mut classes)?;
-            if let Judged::Impossible =
-                self.judge_state(State { classes: classes.clone(), rules, room }, f64::INFINITY)?
-            {
-                return Ok(());
+            for (rules, room) in rooms.iter_mut().enumerate() {
+                if let Some(known) = *room {
+                    *room = self.classify_as_pooch(rules, known)?;
+                }
             }
-            recompute_what_costs_less(&lab, self.run, &mut classes)?;
-            let Judged::TooHigh(height) = self.judge_state(State { classes, rules, room }, f64::INFINITY)?
-            else {
-                return Ok(());
-            };
-            room = self.less_room(room, height);
         }
         Ok(())
+    }
+
+    /// Judges PoocH's classification in a room. Returns a smaller room if the offsets take more than there is.
+    fn classify_as_pooch(&mut self, rules: usize, room: Bytes) -> Result<Option<Bytes>, ScheduleHalt> {
+        let lab = self.labs[rules].clone().with_room(room);
+        let mut classes = lab.all_in_class(Class::Swap);
+        keep_what_fits(&lab, self.run, &mut classes)?;
+        let state = State { classes: classes.clone(), rules, room };
+        if let Judged::Impossible = self.judge_state(state, f64::INFINITY)? {
+            return Ok(None);
+        }
+        recompute_what_costs_less(&lab, self.run, &mut classes)?;
+        match self.judge_state(State { classes, rules, room }, f64::INFINITY)? {
+            Judged::TooHigh(height) => Ok(Some(self.less_room(room, height))),
+            _ => Ok(None),
+        }
     }
 
     /// The largest room that leaves enough for the gaps, if they shrink with it.
