@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use planlab_workloads::models::Workspace;
 
-use super::common::LimitArgs;
+use super::common::{Choice, LimitArgs};
 use crate::shell::quantity;
 
 /// A net and its shape, without the batch.
@@ -147,6 +147,9 @@ pub(crate) struct SweepArgs {
     /// Online allocators (globs), played until they settle [default: no allocator]
     #[arg(long = "allocator", value_name = "GLOB")]
     pub(crate) allocators: Vec<String>,
+    /// Whether the net's permissions to overwrite a buffer in place count [default: yes]
+    #[arg(long, value_enum, value_name = "yes|no", hide_possible_values = true)]
+    pub(crate) in_place: Option<Choice>,
     #[command(flatten)]
     pub(crate) limits: LimitArgs,
     /// Keep the results in this folder, for the report

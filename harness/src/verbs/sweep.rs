@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::fit::{Fit, largest_fitting};
 use crate::bench::book::{Rule, open_store};
 use crate::bench::planners::{Planners, Task};
-use crate::cli::{Optimizer, SweepArgs};
+use crate::cli::{Choice, Optimizer, SweepArgs};
 use crate::inputs::network::Network;
 use crate::inputs::{self, Source};
 use crate::kinds::placement::{Cell, Runner, Samples, planners};
@@ -48,6 +48,7 @@ pub(crate) fn run(args: &SweepArgs, output: Output) -> Verdict {
         runner: Runner::new(cancel_token(), Samples::ONCE)?,
         files: &scratch,
         known: BTreeMap::new(),
+        permits_in_place: false,
         exit: Exit::Complete,
         bar: Progress::new((batches.len() * columns.len()) as u64, "figures"),
     };
@@ -61,7 +62,14 @@ pub(crate) fn run(args: &SweepArgs, output: Output) -> Verdict {
     if args.out.is_some() {
         sweep.store.compact()?;
     }
-    let answer = SweepAnswer { columns: &columns, kept, fits, known: &sweep.known, args };
+    let answer = SweepAnswer {
+        columns: &columns,
+        kept,
+        fits,
+        known: &sweep.known,
+        permits_in_place: sweep.permits_in_place,
+        args,
+    };
     output.print_either(&answer.answer_object(&network), answer.answer_text(&network))?;
     let exit = if sweep.runner.cancel().is_cancelled() { Exit::Interrupted } else { sweep.exit };
     sweep.keeper.end_keeping()?;
@@ -84,7 +92,7 @@ fn refuse_idle_options(args: &SweepArgs, network: &Network) -> Result<(), Failur
 /// A column of the table: something whose memory is measured.
 #[derive(Clone)]
 enum Column {
-    /// The load: no plan without in-place takes less.
+    /// The load: no plan takes less.
     Load,
     Planner(String),
     Allocator(Entry),
@@ -119,6 +127,8 @@ struct Sweep<'a> {
     /// The folder of the traces that children open.
     files: &'a TemporaryFolder,
     known: Known,
+    /// Whether a trace permits that a buffer overwrites another.
+    permits_in_place: bool,
     exit: Exit,
     bar: Progress,
 }
@@ -143,9 +153,13 @@ impl Sweep<'_> {
     /// The memory of a column at a batch. A batch without a trace (its sizes are too large together) only lacks this
     /// figure.
     fn measure_column(&mut self, column: &Column, batch: u64) -> Result<Option<u64>, Failure> {
-        let source = self.network.source_at(batch, self.files.path())?;
+        let mut source = self.network.source_at(batch, self.files.path())?;
+        source.in_place = self.args.in_place != Some(Choice::No);
         let load = match inputs::open_trace(&source) {
-            Ok(trace) => trace.instance.load().bytes.get(),
+            Ok(trace) => {
+                self.permits_in_place |= !trace.instance.in_place().is_empty();
+                trace.instance.load().bytes.get()
+            }
             Err(failure) => {
                 self.worsen_exit(Exit::Incomplete);
                 if matches!(column, Column::Load) {
@@ -241,6 +255,7 @@ struct SweepAnswer<'a> {
     kept: u64,
     fits: Option<Vec<Fit>>,
     known: &'a Known,
+    permits_in_place: bool,
     args: &'a SweepArgs,
 }
 
@@ -263,6 +278,9 @@ impl SweepAnswer<'_> {
         let head = format!("{}: {kept} kept beside the plan\n\n", network.key_at(first));
         let mut text = Text::from(head) + table;
         text += "\nload: the most bytes live at once; no plan is lower\n";
+        if self.permits_in_place {
+            text += "in-place: buffers may overwrite others; --in-place no plans without\n";
+        }
         if let (Some(fits), Some(capacity)) = (&self.fits, self.args.capacity) {
             let capacity_text = format_memory(capacity);
             text += format!("\nlargest batch in {capacity_text}, with what is kept:\n");
@@ -292,6 +310,7 @@ impl SweepAnswer<'_> {
             "version": JSON_VERSION,
             "kept": self.kept,
             "capacity": self.args.capacity,
+            "in_place": self.permits_in_place,
             "points": points,
             "largest": fits,
         })

@@ -186,6 +186,19 @@ fn a_sweep_finds_the_largest_batch_that_fits() {
 }
 
 #[test]
+fn sweep_without_in_place_measures_another_problem() {
+    let folder = tempdir().expect("a folder");
+    let sweep = ["sweep", "squeezenet1-0", "--mode", "infer", "--batch", "1..1", "--planner", "portfolio"];
+    let without = [&sweep[..], &["--in-place", "no"]].concat();
+    let (with, without) = (json(folder.path(), &sweep, 0), json(folder.path(), &without, 0));
+    assert_eq!((&with["in_place"], &without["in_place"]), (&true.into(), &false.into()));
+    let key = "model/squeezenet1-0/infer/b1";
+    let plain = json(folder.path(), &["plan", key, "--in-place", "no"], 0);
+    assert_eq!(without["points"][0]["bytes"]["portfolio"], plain["height"]);
+    assert!(number(&with["points"][0]["bytes"]["load"]) < number(&without["points"][0]["bytes"]["load"]));
+}
+
+#[test]
 fn a_sweep_has_allocators_parameters_and_a_store() {
     let folder = tempdir().expect("a folder");
     let sweep = |more: &[&str]| {
