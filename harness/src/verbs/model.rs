@@ -92,6 +92,7 @@ fn print_figures(spec: &Spec, output: Output) -> Verdict {
         Some(theirs) => format!("{ours} (published: {theirs})"),
         None => ours.to_string(),
     };
+    let load = instance.load().bytes;
     let lines = [
         ("workload", spec.to_string()),
         ("net", spec.describe()),
@@ -102,8 +103,7 @@ fn print_figures(spec: &Spec, output: Output) -> Verdict {
         ("operations", graph.operations().len().to_string()),
         ("buffers", instance.len().to_string()),
         ("bytes", instance.total_size().to_string()),
-        ("load", instance.load().bytes.to_string()),
-        ("unshared", instance.load_without_in_place().bytes.to_string()),
+        ("load", format!("{load} ({} without in-place)", instance.load_without_in_place().bytes)),
         ("differs", published.differs.to_owned()),
     ];
     let told = lines.iter().filter(|(_, text)| !text.is_empty());

@@ -156,15 +156,3 @@ fn exports_refuse_hand_overs_or_mark_them() {
     let header = text(at, &["export", "c-header", "t.csv", "plain.csv"]);
     assert!(!header.contains("IN_PLACE") && !header.contains("overwrit"), "{header}");
 }
-
-#[test]
-fn a_search_with_hand_overs_goes_on_to_its_limit_or_a_proof() {
-    let model =
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../workloads/data/samples/squeezenet1_0_noweights.onnx");
-    let folder = tempdir().expect("a folder");
-    for planner in ["portfolio", "exact"] {
-        let limited = ["plan", model, "--align", "256", "--planner", planner, "--threads", "1"];
-        let row = json(folder.path(), &[&limited[..], &["--work-limit", "3000000"]].concat(), 0);
-        assert!(row["stop"] == "work-limit" || row["stop"] == "proved", "{planner}: {row}");
-    }
-}

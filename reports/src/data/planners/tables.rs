@@ -167,8 +167,8 @@ pub(crate) fn leaderboard_table(model: &Model, planner: impl Fn(usize) -> CellVa
         "leaderboard",
         "Planners that ran on the most workloads come first, of these the one with the least mean gap. Gap: height \
          over the best bound that any planner proved, less 1; its mean is geometric, shifted by 1 %, over the \
-         number of cells beside it. A cell without an answer counts with a gap of 100 %, or the largest on its workload, \
-         and with its time limit. Optimal: at that bound; proved: the planner itself proved it. Time: geometric mean \
+         number of cells beside it. A cell without an answer counts with a gap of 100 % \
+         and with its time limit; no gap counts for more. Optimal: at that bound; proved: the planner itself proved it. Time: geometric mean \
           of the medians, shifted by 1 ms, of cells that ran alone. \u{21c4}: hands memory over in place where the \
           instance permits it; the others never do, and their gap says so. Runs at a fixed capacity are left out.",
         leaders,
@@ -244,7 +244,7 @@ pub(crate) fn gaps_by_group(model: &Model) -> Table {
         model,
         "gaps-by-group",
         "Mean gap (geometric, shifted by 1 %) by group of workloads and planner. A cell without an answer counts with a \
-         gap of 100 %, or the largest on its workload; the tooltip has their number.",
+         gap of 100 %, and no gap for more; the tooltip has their number.",
         "Workloads",
     );
     for group in model.group_gaps.chunk_by(|a, b| a.workload_group == b.workload_group) {
