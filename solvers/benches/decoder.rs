@@ -36,7 +36,7 @@ fn decoder(criterion: &mut Criterion) {
         let mut group = criterion.benchmark_group("decoder");
         group.sample_size(10);
         group.bench_function(BenchmarkId::new("exchange", &name), |bencher| {
-            bencher.iter(|| probe.exchange_random())
+            bencher.iter(|| probe.exchange_random());
         });
         group.bench_function(BenchmarkId::new("from-scratch", &name), |bencher| {
             bencher.iter(|| probe.from_scratch());

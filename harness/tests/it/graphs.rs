@@ -256,6 +256,7 @@ fn a_graph_file_grows_from_the_batch_that_it_was_made_for() {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a case after another")]
 fn what_is_wrong_with_a_net_or_a_graph_is_named() {
     let folder = tempdir().expect("a folder");
     let header = r#"{"planlab":"graph","version":1}"#;

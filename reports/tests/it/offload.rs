@@ -12,6 +12,7 @@ use crate::files::{Files, Parts};
 const GB: u64 = 1_000_000_000;
 
 /// A scheduler's run at a batch: kept, swapped, recomputed, and the time of an iteration in ms.
+#[expect(clippy::too_many_lines, reason = "one row, all fields")]
 pub(crate) fn row(
     scheduler: &str,
     batch: u64,

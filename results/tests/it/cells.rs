@@ -88,6 +88,7 @@ fn common(field: &Field<'_>) -> BTreeSet<usize> {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a figure after another")]
 fn the_figures_of_a_store_are_those_of_loops_over_its_cells() {
     let (_store, rows) = curated();
     let cells = cells(&rows);

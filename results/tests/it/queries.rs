@@ -215,6 +215,7 @@ fn which_allocator_wastes_the_most() {
 
 /// Compares the cells, the rows by status and the audit with loops over the rows.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table after another")]
 fn tables_agree_with_loops_over_the_rows() {
     let (store, rows) = curated();
     let bests = bests(&rows);

@@ -12,6 +12,7 @@ use planlab_results::schedule::{
 use planlab_results::{Provenance, Status, Store, StoreError, merge_stores, repair_store};
 
 /// A row with a value in every column, difficult ones included.
+#[expect(clippy::too_many_lines, reason = "one row, all fields")]
 fn row(cell: &str, scheduler: &str) -> ScheduleRow {
     ScheduleRow {
         schema: SCHEDULE_SCHEMA,

@@ -318,6 +318,7 @@ type Habit = (&'static str, i64);
 
 /// `PyTorch`'s bytes at its peak equal our ideal load plus known habits, to the byte.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a habit after another")]
 fn the_load_of_a_recorded_framework_is_the_ideal_one_and_its_habits() {
     const SEED: Habit = ("the gradient of the loss", 4);
     let labels = |batch: i64| ("labels of 8 bytes, which the caller keeps", 8 * batch);

@@ -51,9 +51,9 @@ impl Kind for Placement {
     fn perform(
         (trace, hints): &(Trace, Option<Hints>),
         asked: &CellRequest,
-        desk: Desk<'_>,
+        mut desk: Desk<'_>,
     ) -> Result<Answer, Failure> {
-        perform(&trace.instance, hints.as_ref(), asked, desk)
+        perform(&trace.instance, hints.as_ref(), asked, &mut desk)
     }
 
     fn loading(_: &CellRequest) -> Duration {
@@ -84,7 +84,7 @@ pub(super) fn perform(
     instance: &Instance,
     hints: Option<&Hints>,
     asked: &CellRequest,
-    desk: Desk<'_>,
+    desk: &mut Desk<'_>,
 ) -> Result<Answer, Failure> {
     let external = external::find(&asked.planner, desk.mailbox.parent());
     let ours = if external.is_none() { Some(planners::find(&asked.planner)?) } else { None };

@@ -120,8 +120,8 @@ pub(crate) fn in_process<'i>(
     scratch: &Path,
 ) -> Result<Judgement<'i>, Failure> {
     let (path, instance) = (scratch.join("mailbox"), subject.instance);
-    let desk = Desk { mailbox: &path, cancel, begin: &mut || Ok(()) };
-    let answer = perform(instance, subject.hints.as_ref(), &ask(cell, Samples::ONCE), desk)?;
+    let mut desk = Desk { mailbox: &path, cancel, begin: &mut || Ok(()) };
+    let answer = perform(instance, subject.hints.as_ref(), &ask(cell, Samples::ONCE), &mut desk)?;
     let end = CellEnd::<Placement> {
         end: Ok(answer),
         kept: mailbox::read(&path, instance.len(), instance.in_place().len()),

@@ -14,6 +14,7 @@ use crate::shell::quantity::{as_nanoseconds, nanoseconds_of};
 const ANY: &str = "any";
 
 /// The row of a judged cell, without the digests of what the store keeps.
+#[expect(clippy::too_many_lines, reason = "one row, all fields")]
 pub(super) fn row(
     question: &Question,
     cell: &Cell,

@@ -69,7 +69,7 @@ pub(super) fn run(args: &ScheduleArgs, loss: f64, output: Output) -> Verdict {
     // A misspelt machine or net is refused before anything runs.
     question(args, NonZeroU64::new(1))?;
     let bar = Progress::new(keys.len() as u64, "schedulers");
-    let mut rows: Vec<(String, LargestBatch)> = Vec::new();
+    let mut rows: Vec<Row> = Vec::new();
     for key in &keys {
         bar.set_message(key.clone());
         let found = ScheduleBatchSearch { args, scheduler: key, loss, runner: &runner }.largest_batch()?;
@@ -80,8 +80,28 @@ pub(super) fn run(args: &ScheduleArgs, loss: f64, output: Output) -> Verdict {
         bar.inc(1);
     }
     bar.finish_and_clear();
+    let value = json!({
+        "version": JSON_VERSION,
+        "net": args.net,
+        "loss": loss,
+        "schedulers": rows.iter().map(row_object).collect::<Vec<_>>(),
+    });
+    let head = format!(
+        "{}: the largest batch found that fits with its offsets, at most {} slower than without a limit of memory; schedulers stop \
+         at the first schedule that is fast enough\n\n",
+        args.net,
+        format_percent(Some(loss)),
+    );
+    output.print_either(&value, Text::from(head) + rows_table(&rows))?;
+    Ok(exit_of(&rows, runner.cancel().is_cancelled()))
+}
+
+/// A scheduler and its result.
+type Row = (String, LargestBatch);
+
+fn rows_table(rows: &[Row]) -> Table {
     let mut table = Table::new(&["scheduler", "largest batch", "images/s", "slower", "remark"]);
-    for (key, LargestBatch { fit, failure }) in &rows {
+    for (key, LargestBatch { fit, failure }) in rows {
         table.push(vec![
             Shown::text(key),
             Shown::or_missing(fit.map(|fit| Shown::count(usize::try_from(fit.batch).unwrap_or(usize::MAX)))),
@@ -90,30 +110,22 @@ pub(super) fn run(args: &ScheduleArgs, loss: f64, output: Output) -> Verdict {
             Shown::text(failure.as_ref().map_or("", |(_, reason)| reason)),
         ]);
     }
-    let object = |(key, LargestBatch { fit, failure }): &(String, LargestBatch)| -> Value {
-        json!({
-            "scheduler": key,
-            "batch": fit.map(|fit| fit.batch),
-            "images_per_second": fit.map(|fit| fit.images_per_second),
-            "loss": fit.map(|fit| fit.loss),
-            "remark": failure.as_ref().map(|(_, reason)| reason),
-        })
-    };
-    let value = json!({
-        "version": JSON_VERSION,
-        "net": args.net,
-        "loss": loss,
-        "schedulers": rows.iter().map(object).collect::<Vec<_>>(),
-    });
-    let head = format!(
-        "{}: the largest batch found that fits with its offsets, at most {} slower than without a limit of memory; schedulers stop \
-         at the first schedule that is fast enough\n\n",
-        args.net,
-        format_percent(Some(loss)),
-    );
-    output.print_either(&value, Text::from(head) + table)?;
+    table
+}
+
+fn row_object((key, LargestBatch { fit, failure }): &Row) -> Value {
+    json!({
+        "scheduler": key,
+        "batch": fit.map(|fit| fit.batch),
+        "images_per_second": fit.map(|fit| fit.images_per_second),
+        "loss": fit.map(|fit| fit.loss),
+        "remark": failure.as_ref().map(|(_, reason)| reason),
+    })
+}
+
+fn exit_of(rows: &[Row], is_cancelled: bool) -> Exit {
     let failures = || rows.iter().filter_map(|(_, found)| found.failure.as_ref());
-    Ok(if runner.cancel().is_cancelled() {
+    if is_cancelled {
         Exit::Interrupted
     } else if failures().any(|(status, _)| status.is_lie()) {
         Exit::Invalid
@@ -121,7 +133,7 @@ pub(super) fn run(args: &ScheduleArgs, loss: f64, output: Output) -> Verdict {
         Exit::Incomplete
     } else {
         Exit::Complete
-    })
+    }
 }
 
 impl ScheduleBatchSearch<'_> {

@@ -14,6 +14,18 @@ use crate::data::replays::Replays;
 use crate::format::{as_real, count_real, format_count, format_nanoseconds};
 use planlab_results::table::{CellValue, Column, Table, columns};
 
+fn finding_row(finding: &Finding) -> Vec<CellValue> {
+    let kind = match finding.fault {
+        Fault::MissingFile | Fault::MissingShard => "missing file",
+        _ if finding.is_refutation() => "refuted",
+        _ => "inconsistent",
+    };
+    let mut row = vec![CellValue::text("(audit)"), CellValue::text(kind), CellValue::Count(1)];
+    let reason = CellValue::text(finding.to_string());
+    row.extend([CellValue::Missing, reason, CellValue::Missing, CellValue::Missing]);
+    row
+}
+
 /// Failures that need an explanation, refutations first; rows that differ only in the workload are combined.
 pub(crate) fn failure_table(failed: &[Failure], replays: &Replays, findings: &[Finding]) -> Table {
     let mut table = Table::for_page(
@@ -30,24 +42,9 @@ pub(crate) fn failure_table(failed: &[Failure], replays: &Replays, findings: &[F
             ("stderr", "Last line of stderr"),
         ],
     );
-    for finding in findings {
-        // Rows with such a status have rows of their own below.
-        if finding.fault != Fault::Refuted {
-            let kind = match finding.fault {
-                Fault::MissingFile | Fault::MissingShard => "missing file",
-                _ if finding.is_refutation() => "refuted",
-                _ => "inconsistent",
-            };
-            let mut row = vec![CellValue::text("(audit)"), CellValue::text(kind), CellValue::Count(1)];
-            row.extend([
-                CellValue::Missing,
-                CellValue::text(finding.to_string()),
-                CellValue::Missing,
-                CellValue::Missing,
-            ]);
-            table.push(row);
-        }
-    }
+    // Refuted rows have rows of their own below.
+    let audited = findings.iter().filter(|finding| finding.fault != Fault::Refuted);
+    audited.for_each(|finding| table.push(finding_row(finding)));
     let mut groups: BTreeMap<(bool, &str, Status, &str), Vec<&Failure>> = BTreeMap::new();
     for failure in failed {
         let key =

@@ -1,6 +1,6 @@
 //! A C header with the offsets of a plan, for firmware that has one arena of static memory.
 
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 use planlab_dsa::{BufferId, Plan, printable_line};
 
@@ -64,35 +64,33 @@ pub fn write_c_header(trace: &Trace, plan: &Plan, prefix: &str) -> Result<Vec<u8
             ),
         );
     }
-    let mut table = |name: &str, values: &mut dyn Iterator<Item = u64>| {
-        // C knows no array of no elements.
-        let count = buffers.len().max(1);
-        write_line(
-            &mut out,
-            format_args!("\nstatic const {kind} {}_{name}[{count}] = {{", prefix.to_ascii_lowercase()),
-        );
-        let mut none = true;
-        for value in values {
-            write_line(&mut out, format_args!("    {value}{ending},"));
-            none = false;
-        }
-        write_line(&mut out, format_args!("{}}};", if none { "    0\n" } else { "" }));
-    };
-    table("offset", &mut plan.offsets.iter().map(|offset| offset.get()));
-    table("size", &mut buffers.iter().map(|buffer| buffer.size.get()));
+    let prefix = prefix.to_ascii_lowercase();
+    let offsets: Vec<u64> = plan.offsets.iter().map(|offset| offset.get()).collect();
+    let sizes = buffers.iter().map(|buffer| buffer.size.get()).collect();
+    for (name, values) in [("offset", offsets), ("size", sizes)] {
+        write_table(&mut out, &format!("{kind} {prefix}_{name}"), ending, values);
+    }
     if !plan.in_place.is_empty() {
-        let prefix = prefix.to_ascii_lowercase();
-        write_line(
-            &mut out,
-            format_args!("\nstatic const int32_t {prefix}_overwrites[{}] = {{", buffers.len()),
-        );
         let mut overwrites = vec![-1; buffers.len()];
         plan.in_place.iter().for_each(|pair| overwrites[pair.output.index()] = i64::from(pair.input.get()));
-        overwrites.iter().for_each(|input| write_line(&mut out, format_args!("    {input},")));
-        write_line(&mut out, format_args!("}};"));
+        write_table(&mut out, &format!("int32_t {prefix}_overwrites"), "", overwrites);
     }
     write_line(&mut out, format_args!("\n#endif"));
     Ok(out.into_bytes())
+}
+
+/// Writes an array; `declared` is its type and name. C knows no array of no elements, so an empty one has a 0.
+fn write_table<N: Display>(
+    out: &mut String,
+    declared: &str,
+    ending: &str,
+    values: impl IntoIterator<Item = N, IntoIter: ExactSizeIterator>,
+) {
+    let values = values.into_iter();
+    let count = values.len();
+    write_line(out, format_args!("\nstatic const {declared}[{}] = {{", count.max(1)));
+    values.for_each(|value| write_line(out, format_args!("    {value}{ending},")));
+    write_line(out, format_args!("{}}};", if count == 0 { "    0\n" } else { "" }));
 }
 
 /// For the comment of each buffer: what it shares addresses with while both are live.

@@ -132,7 +132,7 @@ fn write_load(trace: &Trace, arena: usize, pid: usize, clock: &Clock, events: &m
     let curve = trace.instance.arena_load_curve(arena);
     let points = curve.points().iter();
     points.for_each(|(step, bytes)| {
-        events.push_event(&counter_event(pid, "load", clock.time_at(step.get()), bytes.get()))
+        events.push_event(&counter_event(pid, "load", clock.time_at(step.get()), bytes.get()));
     });
 }
 

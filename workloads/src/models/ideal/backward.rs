@@ -30,7 +30,7 @@ impl Lowering<'_> {
             Backward::Splits => self.split_gradient(call, &held),
             Backward::Whole(sources, place) => self.lower_whole(costed, &held, &call.inputs, sources, place),
             Backward::First(sources, place) => {
-                self.lower_whole(costed, &held, &call.inputs[..1], sources, place)
+                self.lower_whole(costed, &held, &call.inputs[..1], sources, place);
             }
             Backward::Parts(weights, data) => self.lower_parts(costed, &held, weights, data),
             Backward::Factors => self.lower_factors(costed, &held),
@@ -67,7 +67,7 @@ impl Lowering<'_> {
         for source in sources {
             match source {
                 Source::Inputs => {
-                    tensors.extend(call.inputs.iter().filter_map(|&input| self.tensor_of(input)))
+                    tensors.extend(call.inputs.iter().filter_map(|&input| self.tensor_of(input)));
                 }
                 Source::LaterInputs => {
                     tensors.extend(call.inputs.iter().skip(1).filter_map(|&input| self.tensor_of(input)));

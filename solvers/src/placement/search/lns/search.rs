@@ -296,7 +296,7 @@ impl LnsSearch {
         match answer {
             WindowAnswer::Placed(_) => {}
             WindowAnswer::Full => {
-                self.size = (self.size + self.size / 4 + 1).min(self.offsets.len().min(MOST))
+                self.size = (self.size + self.size / 4 + 1).min(self.offsets.len().min(MOST));
             }
             WindowAnswer::Unknown => self.size = (self.size - self.size / 10 - 1).max(FEWEST),
         }

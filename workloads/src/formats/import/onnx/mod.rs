@@ -60,7 +60,7 @@ fn looks_like(start: &[u8]) -> bool {
                 return inner.is_some_and(|number| [1, 2, 5, 10, 11, 12, 13, 14, 15, 16].contains(&number));
             }
             (2..=4 | 6 | 8 | 14 | 20 | 25 | 26, WireValue::Bytes(_)) | (5, WireValue::Number(_)) => {
-                rest = field.rest
+                rest = field.rest;
             }
             _ => return false,
         }

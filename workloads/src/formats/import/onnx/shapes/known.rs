@@ -5,6 +5,7 @@ use super::call::{Call, cuts, range};
 use super::value::{FOLLOWED, Value, element_count};
 
 /// What an operator makes of known numbers; `None` if nothing is known.
+#[expect(clippy::too_many_lines, reason = "an arm for each operator")]
 pub(crate) fn known_ints(call: &Call<'_>) -> Option<Vec<i64>> {
     let known = |at: usize| call.optional_input(at).and_then(|value: &Value| value.ints.as_deref());
     match call.node.op_type.as_str() {
