@@ -312,7 +312,13 @@ impl Study<'_> {
     }
 
     #[cfg(not(feature = "reports"))]
-    fn keep(&mut self, _: &Instance, _: &Labels, row: &mut Record, _: Option<&Plan>) -> Result<(), Failure> {
+    fn keep_row(
+        &mut self,
+        _: &Instance,
+        _: &Labels,
+        row: &mut Record,
+        _: Option<&Plan>,
+    ) -> Result<(), Failure> {
         let Some(store) = &mut self.store else { return Ok(()) };
         Ok(store.append(row)?)
     }

@@ -361,7 +361,7 @@ fn what_is_odd_is_read() {
     let notices = read("id,lower,upper,size,layer\na,0,2,4,8\n").expect("left out").notices;
     assert_eq!(notices, ["column `layer` is not known and was left out"]);
     let notices = read("id,lower,upper,size,overwrites\na,0,2,4,\nb,1,3,4,a\n").expect("left out").notices;
-    assert_eq!(notices, ["column `overwrites` was left out: permissions stand in `may_overwrite`"]);
+    assert_eq!(notices, ["column `overwrites` was left out: permissions are in `may_overwrite`"]);
 }
 
 #[test]

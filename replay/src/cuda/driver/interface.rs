@@ -208,7 +208,7 @@ impl DriverError {
 
     #[cfg(not(feature = "cuda"))]
     pub(crate) fn without_cuda() -> Self {
-        Self::unavailable("built without the feature `cuda`")
+        Self::from_absence("built without the feature `cuda`")
     }
 }
 

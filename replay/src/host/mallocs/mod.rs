@@ -44,6 +44,6 @@ pub(super) fn play(malloc: Malloc, order: &Order<'_>) -> Report {
         #[cfg(feature = "mallocs")]
         Malloc::Mimalloc => with_options(order, Ok(mimalloc::version_text()), || Ok(mimalloc::Mimalloc)),
         #[cfg(not(all(target_env = "gnu", feature = "mallocs")))]
-        absent => Report::unavailable(format!("`{}` is not in this build", absent.key())),
+        absent => Report::from_absence(format!("`{}` is not in this build", absent.key())),
     }
 }

@@ -38,9 +38,7 @@ pub(crate) fn read(file: &str, input: Unpacked<'_>, options: &ReadOptions) -> Re
         draft.notices.push(format!("column `{column}` is not known and was left out"));
     }
     if header.has_column(Column::Overwrites) && !draft.is_plan {
-        draft
-            .notices
-            .push("column `overwrites` was left out: permissions stand in `may_overwrite`".to_owned());
+        draft.notices.push("column `overwrites` was left out: permissions are in `may_overwrite`".to_owned());
     }
     if header.is_events() {
         events::read_events(&mut draft, &header, number, &mut lines)?;
