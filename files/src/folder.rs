@@ -33,7 +33,7 @@ impl NewFolder {
     ///
     /// # Errors
     ///
-    /// As [`Place::resolve_target`] and [`Place::check_replaceable`]; [`FolderError::Foreign`] and [`FolderError::NoList`] if the
+    /// As [`ResolvedFolder::resolve_target`] and [`ResolvedFolder::check_replaceable`]; [`FolderError::Foreign`] and [`FolderError::NoList`] if the
     /// folder holds something else; [`FolderError::Io`] if the folder beside it cannot be created.
     pub fn create<P: AsRef<Path>>(
         named: &Path,

@@ -7,7 +7,7 @@
 //! - [`FormatError`] is the error of every reader for a file that it cannot read: file, line, reason.
 //!
 //! Unfinished output has a hidden name, `.planlab-tmp-<boot>-<random>`, and is locked by its process. An interrupted
-//! process removes its own with [`abandon`]. The next process that writes to the same folder removes what a killed
+//! process removes its own with [`abandon_all`]. The next process that writes to the same folder removes what a killed
 //! process left.
 
 #[cfg(doctest)]

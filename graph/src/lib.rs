@@ -2,14 +2,14 @@
 //!
 //! ```
 //! use planlab_dsa::Bytes;
-//! use planlab_graph::{Graph, Operation, Tensor, liveness};
+//! use planlab_graph::{Graph, Operation, Tensor, placement_problem};
 //!
 //! let mut graph = Graph::builder();
-//! let x = graph.tensor(Tensor::new("x", Bytes::new(64)));
-//! let y = graph.tensor(Tensor::new("y", Bytes::new(64)));
-//! graph.operation(Operation::new("relu").reads([x]).writes([y]).overwrites(x, y));
+//! let x = graph.add_tensor(Tensor::new("x", Bytes::new(64)));
+//! let y = graph.add_tensor(Tensor::new("y", Bytes::new(64)));
+//! graph.add_operation(Operation::new("relu").with_inputs([x]).with_outputs([y]).with_in_place(x, y));
 //! let graph = graph.build()?;
-//! let (instance, labels) = liveness(&graph, &graph.order())?;
+//! let (instance, labels) = placement_problem(&graph, &graph.operation_order())?;
 //! assert_eq!(instance.load().bytes, Bytes::new(64));
 //! assert_eq!(instance.load_without_in_place().bytes, Bytes::new(128));
 //! assert_eq!(labels.buffers[1].op.as_deref(), Some("relu"));

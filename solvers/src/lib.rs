@@ -1,6 +1,6 @@
 //! Every planning algorithm of planlab, one file each.
 //!
-//! [`registry`] holds one planner for each key; [`planner`] finds one. Planners are immutable
+//! [`registry`] holds one planner for each key; [`find_planner`] finds one. Planners are immutable
 //! configurations; [`planlab_dsa::execute`] runs them.
 //!
 //! ```
@@ -12,7 +12,7 @@
 //!     buffers.push(Buffer::new(Bytes::new(size), LiveRange::new(start, end)?));
 //! }
 //! let instance = Instance::from_buffers(buffers)?;
-//! let best_fit = planlab_solvers::planner("best-fit").ok_or("no such planner")?;
+//! let best_fit = planlab_solvers::find_planner("best-fit").ok_or("no such planner")?;
 //! let outcome = execute(&best_fit, &instance, Budget::default(), 0);
 //! assert_eq!(outcome.height(), Some(Bytes::new(96)));
 //! assert!(outcome.is_optimal());

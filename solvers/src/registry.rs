@@ -145,8 +145,8 @@ pub fn registry() -> Vec<Box<dyn Planner>> {
 /// The planner of a key, or `None`.
 ///
 /// ```
-/// assert!(planlab_solvers::planner("bump").is_some());
-/// assert!(planlab_solvers::planner("bmup").is_none());
+/// assert!(planlab_solvers::find_planner("bump").is_some());
+/// assert!(planlab_solvers::find_planner("bmup").is_none());
 /// ```
 #[must_use]
 pub fn find_planner(key: &str) -> Option<Box<dyn Planner>> {

@@ -7,9 +7,9 @@
 /// O(pattern · text) at worst, O(text) for one star.
 ///
 /// ```
-/// use planlab_workloads::glob;
-/// assert!(glob("torch*/infer/b1", "torch-cpu/alexnet/infer/b1"));
-/// assert!(!glob("torch/*", "onnx/resnet50/infer/b1"));
+/// use planlab_workloads::matches_glob;
+/// assert!(matches_glob("torch*/infer/b1", "torch-cpu/alexnet/infer/b1"));
+/// assert!(!matches_glob("torch/*", "onnx/resnet50/infer/b1"));
 /// ```
 #[must_use]
 pub fn matches_glob(pattern: &str, text: &str) -> bool {

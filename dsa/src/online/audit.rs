@@ -12,7 +12,7 @@ use crate::{Address, Bytes};
 /// let mut audit = Audit::default();
 /// audit.handed_out(Address::new(512), Bytes::new(100))?;
 /// assert!(audit.handed_out(Address::new(600), Bytes::new(8)).is_err());
-/// audit.freed(Address::new(512));
+/// audit.remove_block(Address::new(512));
 /// audit.handed_out(Address::new(600), Bytes::new(8))?;
 /// # Ok::<(), planlab_dsa::AuditError>(())
 /// ```

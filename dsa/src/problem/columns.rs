@@ -17,7 +17,7 @@ use crate::{Alignment, Buffer, BufferId, Bytes, Instance, InstanceError, LiveRan
 ///     align: Some(&[16, 16]),
 ///     pin: Some(&[0, -1]),
 /// };
-/// let instance = columns.instance()?;
+/// let instance = columns.build_instance()?;
 /// assert_eq!(instance.load().bytes.get(), 96);
 /// # Ok::<(), planlab_dsa::ColumnError>(())
 /// ```

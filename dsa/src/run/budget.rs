@@ -68,7 +68,7 @@ impl CancelToken {
     /// use planlab_dsa::CancelToken;
     ///
     /// let whole = CancelToken::default();
-    /// let (one, other) = (whole.child(), whole.child());
+    /// let (one, other) = (whole.child_token(), whole.child_token());
     /// one.cancel();
     /// assert!(one.is_cancelled() && !other.is_cancelled() && !whole.is_cancelled());
     /// whole.cancel();

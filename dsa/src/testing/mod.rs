@@ -4,7 +4,7 @@
 //! Nothing here is fast, and nothing here shares code with what it checks.
 //!
 //! ```
-//! use planlab_dsa::testing::{brute_force, corpus, oracle};
+//! use planlab_dsa::testing::{brute_force, corpus, oracle_height};
 //! use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Offset, Plan};
 //!
 //! let buffers = vec![
@@ -13,7 +13,7 @@
 //! ];
 //! let instance = Instance::from_buffers(buffers)?;
 //! assert_eq!(brute_force(&instance), Some(Bytes::new(5)));
-//! assert_eq!(oracle(&instance, &Plan::from_offsets([3, 0].map(Offset::new))), Ok(Bytes::new(5)));
+//! assert_eq!(oracle_height(&instance, &Plan::from_offsets([3, 0].map(Offset::new))), Ok(Bytes::new(5)));
 //! assert!(corpus().iter().any(|case| case.optimum.is_some()));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

@@ -18,18 +18,18 @@ use crate::{Dependencies, Graph, OpId, OrderError, TensorId, lower_graph};
 /// use planlab_graph::{Graph, Operation, Tensor, write_dot};
 ///
 /// let mut graph = Graph::builder();
-/// let x = graph.tensor(Tensor::new("x", Bytes::new(3 << 20)));
-/// graph.operation(Operation::new("f").writes([x]));
-/// graph.operation(Operation::new("g").reads([x]));
+/// let x = graph.add_tensor(Tensor::new("x", Bytes::new(3 << 20)));
+/// graph.add_operation(Operation::new("f").with_outputs([x]));
+/// graph.add_operation(Operation::new("g").with_inputs([x]));
 /// let graph = graph.build()?;
-/// let text = write_dot(&graph, &graph.order())?;
+/// let text = write_dot(&graph, &graph.operation_order())?;
 /// assert!(text.contains(r#"o0 -> o1 [label="x\n3.0 MiB"]"#));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
 ///
-/// Like [`lower`].
+/// Like [`lower_graph`](crate::lower_graph).
 pub fn write_dot(graph: &Graph, order: &[OpId]) -> Result<String, OrderError> {
     let instance = lower_graph(graph, order)?.instance;
     let (curve, peak) = (instance.load_curve(), instance.load().bytes);

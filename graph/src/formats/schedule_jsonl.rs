@@ -82,7 +82,7 @@ struct RawEvent {
 
 impl Schedule {
     /// Reads a schedule. Errors name the file `file`. The result is well-formed, but not checked: see
-    /// [`validate`](crate::validate).
+    /// [`validate`](crate::validate_schedule).
     ///
     /// # Errors
     ///

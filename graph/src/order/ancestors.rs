@@ -20,10 +20,10 @@ use crate::OpId;
 /// use planlab_graph::{Ancestors, Dependencies, Graph, Operation, Tensor};
 ///
 /// let mut graph = Graph::builder();
-/// let [x, y] = ["x", "y"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(64))));
-/// let f = graph.operation(Operation::new("f").writes([x]));
-/// let g = graph.operation(Operation::new("g").reads([x]).writes([y]));
-/// let other = graph.operation(Operation::new("other"));
+/// let [x, y] = ["x", "y"].map(|name| graph.add_tensor(Tensor::new(name, Bytes::new(64))));
+/// let f = graph.add_operation(Operation::new("f").with_outputs([x]));
+/// let g = graph.add_operation(Operation::new("g").with_inputs([x]).with_outputs([y]));
+/// let other = graph.add_operation(Operation::new("other"));
 /// let ancestors = Ancestors::from_dependencies(&Dependencies::from_tensors(&graph.build()?), Ancestors::MEMORY)?;
 /// assert!(ancestors.precedes(f, g));
 /// assert!(!ancestors.precedes(f, other) && !ancestors.precedes(other, f));

@@ -19,14 +19,14 @@ use crate::{Graph, OpId};
 /// use planlab_graph::{Dependencies, Graph, Operation, Tensor};
 ///
 /// let mut graph = Graph::builder();
-/// let [x, y] = ["x", "y"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(64))));
-/// let f = graph.operation(Operation::new("f").writes([x]));
-/// let g = graph.operation(Operation::new("g").writes([y]));
-/// let h = graph.operation(Operation::new("h").reads([x, y]));
+/// let [x, y] = ["x", "y"].map(|name| graph.add_tensor(Tensor::new(name, Bytes::new(64))));
+/// let f = graph.add_operation(Operation::new("f").with_outputs([x]));
+/// let g = graph.add_operation(Operation::new("g").with_outputs([y]));
+/// let h = graph.add_operation(Operation::new("h").with_inputs([x, y]));
 /// let dependencies = Dependencies::from_tensors(&graph.build()?);
 /// assert_eq!(dependencies.before(h), [f, g]);
-/// assert!(dependencies.check(&[g, f, h]).is_ok());
-/// assert!(dependencies.check(&[g, h, f]).is_err());
+/// assert!(dependencies.check_order(&[g, f, h]).is_ok());
+/// assert!(dependencies.check_order(&[g, h, f]).is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///

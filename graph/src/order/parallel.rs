@@ -38,7 +38,7 @@ pub enum Safety {
 const PAIRS: usize = 1 << 24;
 
 /// The placement problem of a graph. Two buffers may share memory only if one ends before the other begins in every
-/// order that `dependencies` allow. Live ranges, ids and labels are those of `order`, like in [`lower`].
+/// order that `dependencies` allow. Live ranges, ids and labels are those of `order`, like in [`lower_graph`].
 ///
 /// An in-place permission remains if the output is made after all other uses of the input in every order.
 ///
@@ -47,16 +47,16 @@ const PAIRS: usize = 1 << 24;
 /// use planlab_graph::{Dependencies, Graph, Operation, Safety, lower_for_all_orders};
 ///
 /// let mut graph = Graph::builder();
-/// (0..3).for_each(|_| _ = graph.operation(Operation::new("f").with_workspace(Bytes::new(8))));
+/// (0..3).for_each(|_| _ = graph.add_operation(Operation::new("f").with_workspace(Bytes::new(8))));
 /// let graph = graph.build()?;
-/// let lowered = lower_for_all_orders(&graph, &graph.order(), &Dependencies::from_tensors(&graph), Safety::Widened)?;
+/// let lowered = lower_for_all_orders(&graph, &graph.operation_order(), &Dependencies::from_tensors(&graph), Safety::Widened)?;
 /// assert_eq!(lowered.instance.load().bytes, Bytes::new(24));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
 ///
-/// Like [`lower`]; [`OrderError::TooEarly`] if the dependencies do not allow the order;
+/// Like [`lower_graph`]; [`OrderError::TooEarly`] if the dependencies do not allow the order;
 /// [`OrderError::TooManyOperations`] past [`Ancestors::MEMORY`], and [`OrderError::TooManyPairs`] past 2^24.
 pub fn lower_for_all_orders(
     graph: &Graph,

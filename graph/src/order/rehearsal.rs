@@ -42,23 +42,23 @@ pub struct Clash {
 ///
 /// ```
 /// use planlab_dsa::{Bytes, Offset, Plan};
-/// use planlab_graph::{Dependencies, Graph, Operation, Rehearsal, Tensor, lower};
+/// use planlab_graph::{Dependencies, Graph, Operation, Rehearsal, Tensor, lower_graph};
 /// use rand::SeedableRng;
 ///
 /// let mut graph = Graph::builder();
-/// let [x, y, z] = ["x", "y", "z"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(64))));
-/// graph.operation(Operation::new("f").writes([x]));
-/// graph.operation(Operation::new("g").reads([x]).writes([y]));
-/// graph.operation(Operation::new("h").writes([z]));
-/// graph.operation(Operation::new("i").reads([y, z]));
+/// let [x, y, z] = ["x", "y", "z"].map(|name| graph.add_tensor(Tensor::new(name, Bytes::new(64))));
+/// graph.add_operation(Operation::new("f").with_outputs([x]));
+/// graph.add_operation(Operation::new("g").with_inputs([x]).with_outputs([y]));
+/// graph.add_operation(Operation::new("h").with_outputs([z]));
+/// graph.add_operation(Operation::new("i").with_inputs([y, z]));
 /// let graph = graph.build()?;
-/// let (lowered, dependencies) = (lower(&graph, &graph.order())?, Dependencies::from_tensors(&graph));
+/// let (lowered, dependencies) = (lower_graph(&graph, &graph.operation_order())?, Dependencies::from_tensors(&graph));
 /// // z lies where x was: fine in the graph's order, but h may run while x is still needed.
 /// let plan = Plan::from_offsets([0, 64, 0].map(Offset::new));
 /// let rehearsal = Rehearsal::new(&graph, &dependencies, &lowered, &plan);
 /// let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
 /// let one = std::num::NonZeroUsize::MIN;
-/// assert!((0..100).any(|_| rehearsal.run(&mut rng, one).is_err()));
+/// assert!((0..100).any(|_| rehearsal.run_once(&mut rng, one).is_err()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]

@@ -1,5 +1,5 @@
 //! Bounds on the time of an iteration, each with its evidence. They cover every schedule that the
-//! [validator](crate::validate) accepts.
+//! [validator](crate::validate_schedule) accepts.
 
 use std::collections::BTreeMap;
 

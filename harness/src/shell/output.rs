@@ -37,7 +37,7 @@ impl Output {
         Ok(())
     }
 
-    /// Prints text, made [printable](printable_text). If tables have a form of their own, stdout has nothing but them, and stderr the
+    /// Prints text, made [printable](planlab_dsa::printable_text). If tables have a form of their own, stdout has nothing but them, and stderr the
     /// words.
     pub(crate) fn print_text(self, text: impl Into<Text>) -> Result<(), Failure> {
         let text = text.into();

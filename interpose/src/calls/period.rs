@@ -121,7 +121,7 @@ pub(crate) struct Watch {
     proof: Proof,
     /// Hash of the last eight calls.
     hash: u64,
-    /// Calls since the last [`restart`](Self::restart).
+    /// Calls since the last restart.
     seen: u64,
     /// Calls since a sequence was last chosen by its hash.
     unchosen: u32,

@@ -19,10 +19,10 @@ use super::rehearsal;
 ///
 /// let device = Device::with_simulation(Bytes::new(1 << 30));
 /// assert!(device.info().is_simulated);
-/// let ballast = device.leave(Bytes::new(3 << 20))?;
-/// assert_eq!(device.memory()?.free, Bytes::new(2 << 20));
+/// let ballast = device.leave_free(Bytes::new(3 << 20))?;
+/// assert_eq!(device.device_memory()?.free, Bytes::new(2 << 20));
 /// ballast.give_back()?;
-/// assert_eq!(device.memory()?.free, Bytes::new(1 << 30));
+/// assert_eq!(device.device_memory()?.free, Bytes::new(1 << 30));
 /// device.close()?;
 /// # Ok::<(), planlab_replay::cuda::DriverError>(())
 /// ```

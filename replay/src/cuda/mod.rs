@@ -6,7 +6,7 @@
 //!                    on buffers     +-------- a simulated device: host memory, loops for kernels
 //! ```
 //!
-//! [`compete`] plays the propagations of traces on contenders in turns and reports the costs. Kernels write and read
+//! [`compete_on_device`] plays the propagations of traces on contenders in turns and reports the costs. Kernels write and read
 //! every byte of every buffer, so the device itself detects a contender that hands out live memory. A [`Device`] is a
 //! GPU or a simulated device; figures of a simulated device are no measurements.
 

@@ -8,7 +8,7 @@
 //! use std::num::NonZeroU32;
 //!
 //! use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Offset, Plan, Requests};
-//! use planlab_replay::host::{Contender, Effort, Order, replay};
+//! use planlab_replay::host::{Contender, Effort, Order, replay_contender};
 //! use planlab_replay::{End, Sequence, Work};
 //!
 //! let rows = [(4096, 0, 2), (512, 1, 3), (4096, 2, 4)];
@@ -17,7 +17,7 @@
 //! });
 //! let instance = Instance::from_buffers(buffers.to_vec())?;
 //! let plan = instance.verify(Plan::from_offsets([0, 4096, 0].map(Offset::new)))?;
-//! let report = replay(&Order {
+//! let report = replay_contender(&Order {
 //!     contender: Contender::Plan(&plan),
 //!     sequences: &[Sequence::new(&Requests::new(&instance))],
 //!     work: Work::Pattern,

@@ -1,6 +1,6 @@
 //! Figures: charts of records and instances, and maps of plans.
 //!
-//! [`draw_figure`] makes one of a closure over a drawing area of plotters. [`chart`] contains the common parts of charts: axes
+//! [`figure`](drawing::figure) makes one of a closure over a drawing area of plotters. [`chart`] contains the common parts of charts: axes
 //! with our units, marks, the legend.
 
 mod arenas;

@@ -8,7 +8,7 @@
 //!
 //! 1. T. Kalibera, R. Jones: Rigorous benchmarking in reasonable time. ISMM 2013. DOI 10.1145/2464157.2464160:
 //!    samples of one process resemble each other, so that processes are repeated and resampled too.
-//! 2. The tests are those of [`wilcoxon`](crate::statistics::wilcoxon) and [`holm`](crate::statistics::holm).
+//! 2. The tests are those of [`wilcoxon_probability`](crate::statistics::wilcoxon_probability) and [`holm_adjustment`](crate::statistics::holm_adjustment).
 
 mod chance;
 mod change;

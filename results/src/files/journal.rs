@@ -6,7 +6,7 @@
 //!
 //! Each line is written in one call and flushed to disk before the next. A process that dies while writing leaves an
 //! incomplete last line, without its line feed, which is dropped. Any other line that does not match its checksum is
-//! damaged, and an error; [`repair`](crate::repair) sets it aside. A line that matches its checksum but is no known row
+//! damaged, and an error; [`repair_store`](crate::repair_store) sets it aside. A line that matches its checksum but is no known row
 //! was written by another version and stays unchanged.
 
 use std::fs::{File, OpenOptions};

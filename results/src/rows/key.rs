@@ -17,9 +17,9 @@ use crate::columns::names;
 ///
 /// let key = WorkloadKey::from("torch/resnet50/train/b64/ws8m");
 /// assert_eq!((key.route(), key.group()), ("torch", "torch/resnet50"));
-/// let net = key.net().expect("of a net");
+/// let net = key.net_parts().expect("of a net");
 /// assert_eq!((net.net, net.mode, net.batch, net.variant), ("resnet50", "train", 64, Some("ws8m")));
-/// assert_eq!(WorkloadKey::from("minimalloc/a").net(), None);
+/// assert_eq!(WorkloadKey::from("minimalloc/a").net_parts(), None);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

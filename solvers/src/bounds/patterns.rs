@@ -31,7 +31,7 @@
 //!
 //! # Deviations from the paper
 //!
-//! Offsets are bounded from 0 only: the midpoint of [2] needs both. There is no bound if a pause has a window in use,
+//! Offsets are bounded from 0 only: the midpoint of \[2\] needs both. There is no bound if a pause has a window in use,
 //! or if alignments differ.
 
 use planlab_dsa::{Buffer, Evidence, Halt, Instance};

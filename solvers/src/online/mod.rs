@@ -7,16 +7,16 @@
 //!
 //! ```
 //! use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Simulated};
-//! use planlab_solvers::online::{Requests, Simulator, allocator};
+//! use planlab_solvers::online::{Requests, Simulator, find_allocator};
 //!
 //! let rows = [(4096, 0, 2), (512, 1, 3), (4096, 2, 4)];
 //! let buffers = rows.map(|(size, start, end)| {
 //!     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
 //! });
 //! let requests = Requests::new(&Instance::from_buffers(buffers.to_vec())?);
-//! let mut pool = allocator("cupy2rc1-pool").ok_or("no such allocator")?.build(Box::new(Simulated::new()));
+//! let mut pool = find_allocator("cupy2rc1-pool").ok_or("no such allocator")?.build(Box::new(Simulated::new()));
 //! let mut simulator = Simulator::new(&requests, pool.as_mut());
-//! simulator.run()?;
+//! simulator.run_iteration()?;
 //! assert_eq!(simulator.usage().reserved_peak, Bytes::new(4608));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```

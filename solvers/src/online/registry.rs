@@ -138,8 +138,8 @@ pub fn registry() -> &'static [Entry] {
 /// The allocator of a key, or `None`.
 ///
 /// ```
-/// assert!(planlab_solvers::online::allocator("tlsf").is_some());
-/// assert!(planlab_solvers::online::allocator("tsfl").is_none());
+/// assert!(planlab_solvers::online::find_allocator("tlsf").is_some());
+/// assert!(planlab_solvers::online::find_allocator("tsfl").is_none());
 /// ```
 #[must_use]
 pub fn find_allocator(key: &str) -> Option<Entry> {

@@ -51,13 +51,13 @@ impl BestOrder {
     /// use rand::SeedableRng;
     ///
     /// let mut graph = Graph::builder();
-    /// let x = graph.tensor(Tensor::new("x", Bytes::new(100)));
-    /// graph.operation(Operation::new("f").writes([x]));
+    /// let x = graph.add_tensor(Tensor::new("x", Bytes::new(100)));
+    /// graph.add_operation(Operation::new("f").with_outputs([x]));
     /// let graph = graph.build()?;
     /// let orders = Orders::new(&graph, &Dependencies::from_tensors(&graph), HandOvers::Relaxed);
     /// let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
     /// let mut loads = Vec::new();
-    /// BestOrder::default().stages(&orders, &Budget::default(), &mut rng, |stage, best| {
+    /// BestOrder::default().run_stages(&orders, &Budget::default(), &mut rng, |stage, best| {
     ///     loads.push((stage, best.load.get()));
     /// });
     /// assert_eq!(loads, [(Stage::Greedy, 100), (Stage::LocalSearch, 100), (Stage::Exact, 100)]);

@@ -1,6 +1,6 @@
 //! Orders of a graph's operations with a lower load.
 //!
-//! The load of an order is that of [`planlab_graph::lower`]: at the step of an operation its inputs, its outputs
+//! The load of an order is that of [`planlab_graph::lower_graph`]: at the step of an operation its inputs, its outputs
 //! and its workspace count, together with all that later operations need. Inputs of the graph count from the start
 //! to their last use, outputs count to the end, and external tensors do not count. [`HandOvers`] says whether an
 //! output counts beside an input whose place it may take.

@@ -18,23 +18,23 @@ use super::watch::Watch;
 ///
 /// // Two branches, each with a large tensor in the middle; the given order runs them side by side.
 /// let mut graph = Graph::builder();
-/// let [a, b] = ["a", "b"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(100))));
-/// let [c, d] = ["c", "d"].map(|name| graph.tensor(Tensor::new(name, Bytes::new(1))));
-/// graph.operation(Operation::new("f").writes([a]));
-/// graph.operation(Operation::new("g").writes([b]));
-/// graph.operation(Operation::new("h").reads([a]).writes([c]));
-/// graph.operation(Operation::new("i").reads([b]).writes([d]));
-/// graph.operation(Operation::new("j").reads([c, d]));
+/// let [a, b] = ["a", "b"].map(|name| graph.add_tensor(Tensor::new(name, Bytes::new(100))));
+/// let [c, d] = ["c", "d"].map(|name| graph.add_tensor(Tensor::new(name, Bytes::new(1))));
+/// graph.add_operation(Operation::new("f").with_outputs([a]));
+/// graph.add_operation(Operation::new("g").with_outputs([b]));
+/// graph.add_operation(Operation::new("h").with_inputs([a]).with_outputs([c]));
+/// graph.add_operation(Operation::new("i").with_inputs([b]).with_outputs([d]));
+/// graph.add_operation(Operation::new("j").with_inputs([c, d]));
 /// let graph = graph.build()?;
 /// let orders = Orders::new(&graph, &Dependencies::from_tensors(&graph), HandOvers::Counted);
-/// assert_eq!(orders.load(&graph.order()), Bytes::new(201));
+/// assert_eq!(orders.load_of(&graph.operation_order()), Bytes::new(201));
 /// let budget = Budget::default();
-/// assert_eq!(orders.bound(&budget), Bytes::new(101));
-/// assert_eq!(Greedy::default().order(&orders, &budget).load, Bytes::new(102));
+/// assert_eq!(orders.load_bound(&budget), Bytes::new(101));
+/// assert_eq!(Greedy::default().greedy_order(&orders, &budget).load, Bytes::new(102));
 /// let mut rng = rand_chacha::ChaCha8Rng::seed_from_u64(1);
-/// let found = LocalSearch::default().with_work(1000).improve(&orders, &graph.order(), &budget, &mut rng);
+/// let found = LocalSearch::default().with_work(1000).improve_order(&orders, &graph.operation_order(), &budget, &mut rng);
 /// assert_eq!(found.load, Bytes::new(102));
-/// let best = ExactOrder::default().order(&orders, &budget);
+/// let best = ExactOrder::default().exact_order(&orders, &budget);
 /// assert_eq!((best.load, best.is_optimal()), (Bytes::new(102), true));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

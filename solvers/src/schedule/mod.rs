@@ -1,6 +1,6 @@
 //! Schedulers: choose which feature maps stay, are swapped or are recomputed, and when each copy runs.
 //!
-//! [`schedulers`] holds one of each; [`scheduler`] finds one by its key;
+//! [`schedulers`] holds one of each; [`find_scheduler`] finds one by its key;
 //! [`execute_scheduler`](planlab_graph::execute_scheduler) runs it.
 //!
 //! ```
@@ -8,7 +8,7 @@
 //! use planlab_graph::{
 //!     FeatureMap, Function, FunctionKind, Machine, MapId, TrainingNet, ScheduleBudget, SchedulingProblem, Work, execute_scheduler,
 //! };
-//! use planlab_solvers::schedule::scheduler;
+//! use planlab_solvers::schedule::find_scheduler;
 //!
 //! let work = Work { flops: 1e9, bytes: 1e8, launches: 1 };
 //! let mut maps = vec![FeatureMap { name: "image".into(), bytes: Bytes::new(1_000_000) }];
@@ -25,11 +25,11 @@
 //! let machine = Machine::built_in("x86-pcie3").ok_or("no such machine")?;
 //! // The machine reserves 8 MB; 12 MB are left for maps of 20 MB, and for what the functions need meanwhile.
 //! let problem = SchedulingProblem::new(net, machine).with_capacity(Bytes::new(20_012_000));
-//! let pooch = scheduler("pooch/retain").ok_or("no such scheduler")?;
+//! let pooch = find_scheduler("pooch/retain").ok_or("no such scheduler")?;
 //! let outcome = execute_scheduler(&pooch, &problem, ScheduleBudget::default(), 0);
 //! let best = outcome.best.as_ref().ok_or("does not fit")?;
 //! assert!(best.live_peak() <= problem.capacity);
-//! assert!(outcome.gap().is_some_and(|gap| gap < 0.5));
+//! assert!(outcome.best_gap().is_some_and(|gap| gap < 0.5));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -26,8 +26,8 @@ pub fn scheduler_keys() -> Vec<String> {
 /// The scheduler of a key.
 ///
 /// ```
-/// assert!(planlab_solvers::schedule::scheduler("pooch/retain").is_some());
-/// assert!(planlab_solvers::schedule::scheduler("hope").is_none());
+/// assert!(planlab_solvers::schedule::find_scheduler("pooch/retain").is_some());
+/// assert!(planlab_solvers::schedule::find_scheduler("hope").is_none());
 /// ```
 #[must_use]
 pub fn find_scheduler(key: &str) -> Option<Box<dyn Scheduler>> {

@@ -7,9 +7,9 @@
 //! use planlab_workloads::models::Spec;
 //!
 //! let spec: Spec = "model/alexnet/infer/b1/chainer".parse()?;
-//! assert_eq!(spec.trace()?.instance.load().bytes.get(), 10_169_344);
+//! assert_eq!(spec.build_trace()?.instance.load().bytes.get(), 10_169_344);
 //! let spec: Spec = "model/resnet50/train/b32".parse()?;
-//! assert_eq!(spec.graph()?.operations()[0].op, "convolution");
+//! assert_eq!(spec.build_graph()?.operations()[0].op, "convolution");
 //! # Ok::<(), planlab_workloads::models::ModelError>(())
 //! ```
 

@@ -53,7 +53,7 @@ impl Workspace {
     /// use planlab_workloads::models::Workspace;
     ///
     /// let twentieth = Workspace::parse("x0.05").expect("a factor");
-    /// assert_eq!(twentieth.bytes(1000), Some(50));
+    /// assert_eq!(twentieth.bytes_for(1000), Some(50));
     /// assert_eq!(twentieth.to_string(), "x0.05");
     /// assert_eq!(Workspace::parse("1048576"), None, "1m is shorter");
     /// ```

@@ -8,8 +8,8 @@
 //!
 //! let trace = synthetic::generate_trace("guillotine", &[("n", "100"), ("seed", "7")])?;
 //! assert_eq!(trace.instance.len(), 100);
-//! assert_eq!(trace.optimum(), Some(trace.instance.load().bytes.get()));
-//! assert_eq!(trace.labels.meta("workload"), Some("synthetic/guillotine/n100/s7"));
+//! assert_eq!(trace.known_optimum(), Some(trace.instance.load().bytes.get()));
+//! assert_eq!(trace.labels.meta_value("workload"), Some("synthetic/guillotine/n100/s7"));
 //! # Ok::<(), synthetic::ParameterError>(())
 //! ```
 

@@ -19,7 +19,7 @@
 //! let steps = (0, 2);
 //! pool.segments = vec![Segment { address: 1000, size: 100, steps, stream: 0, pool: (0, 0), is_mapped: false }];
 //! let waste = Waste::from_framework(&trace, &pool).expect("it says what it reserved");
-//! let parts = waste.parts(60);
+//! let parts = waste.parts_at(60);
 //! assert_eq!(parts.iter().find(|part| part.0 == Cause::Rounding), Some(&(Cause::Rounding, 4)));
 //! assert_eq!(parts.iter().find(|part| part.0 == Cause::PartlyUsed), Some(&(Cause::PartlyUsed, 36)));
 //! assert_eq!(parts.iter().map(|part| part.1).sum::<i128>(), 100 - 60);

@@ -61,7 +61,7 @@ pub enum Stuck {
 const PRIORITY: [Engine; 3] = [Engine::Out, Engine::Compute, Engine::In];
 
 /// Runs a schedule, draft or placed, in `capacity` bytes; without a capacity, in unlimited memory. Only the *number* of
-/// bytes counts here: [`validate`](crate::validate) checks the offsets.
+/// bytes counts here: [`validate`](crate::validate_schedule) checks the offsets.
 ///
 /// # Errors
 ///

@@ -27,7 +27,7 @@ pub(crate) fn launch_command(words: &[OsString], stamp: &Path) -> std::io::Resul
     Ok(command)
 }
 
-/// When the program began, on the clock of [`monotonic`]; `None` if it did not begin.
+/// When the program began, on the clock of [`monotonic_time`]; `None` if it did not begin.
 pub(crate) fn time_begun(stamp: &Path) -> Option<Duration> {
     read_stamp(stamp)?.parse().ok().map(Duration::from_nanos)
 }

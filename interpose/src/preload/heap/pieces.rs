@@ -55,7 +55,7 @@ pub(super) fn take(size: usize, align: usize) -> *mut u8 {
     if piece.is_null() { cut(rounded, align) } else { piece }
 }
 
-/// Gives a piece of [`take_piece`] back.
+/// Gives a piece of [`take`] back.
 ///
 /// # Safety
 ///

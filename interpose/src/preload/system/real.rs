@@ -49,7 +49,7 @@ fn is_bootstrap(block: *mut c_void) -> bool {
 ///
 /// # Safety
 ///
-/// [`bootstrap_alloc`] returned it.
+/// [`bootstrap`] returned it.
 unsafe fn bootstrap_size(block: *mut c_void) -> usize {
     // SAFETY: `bootstrap` stored the size before the block.
     unsafe { block.cast::<usize>().sub(2).read() }
@@ -256,7 +256,7 @@ fn heap_end() -> usize {
     unsafe { libc::sbrk(0) }.addr()
 }
 
-/// Takes the memory again that [`trim_free`] gave back, and has the allocator keep it as free memory if it would.
+/// Takes the memory again that [`trim`] gave back, and has the allocator keep it as free memory if it would.
 pub(crate) fn untrim() {
     const PIECE: usize = 64 << 10;
     let missing = HEAP_END.load(Ordering::Relaxed).saturating_sub(heap_end());

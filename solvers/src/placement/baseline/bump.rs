@@ -27,7 +27,7 @@ use crate::demands::{fits_arenas, pinned_hand_overs};
 /// });
 /// let instance = Instance::from_buffers(buffers.to_vec())?;
 /// let outcome = execute(&Bump, &instance, Budget::default(), 0);
-/// assert_eq!(outcome.height(), Some(instance.total()));
+/// assert_eq!(outcome.height(), Some(instance.total_size()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default)]

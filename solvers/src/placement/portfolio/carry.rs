@@ -71,7 +71,7 @@ pub enum CarryError {
 ///
 /// ```
 /// use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Offset, Plan};
-/// use planlab_solvers::placement::carry;
+/// use planlab_solvers::placement::carry_plan;
 ///
 /// // A weight of 40 bytes, and two feature maps that grow with the batch.
 /// let net = |batch: u64| {
@@ -82,7 +82,7 @@ pub enum CarryError {
 /// };
 /// let (small, large) = (net(1), net(2));
 /// let plan = small.verify(Plan::from_offsets([0, 44, 40].map(Offset::new)))?;
-/// let carried = carry(&plan, &large)?;
+/// let carried = carry_plan(&plan, &large)?;
 /// assert_eq!(carried.offsets(), [0, 48, 40].map(Offset::new));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

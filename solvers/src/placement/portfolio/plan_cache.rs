@@ -71,7 +71,7 @@ pub struct CachedPlan {
 /// let key = PlanCache::cache_key(&small, "my-planner", "1");
 /// let mut cache = PlanCache::default();
 /// let plan = small.original().verify(Plan::from_offsets([0, 256].map(Offset::new)))?;
-/// cache.keep(key, &small, &plan, Effort::default());
+/// cache.keep_lower(key, &small, &plan, Effort::default());
 /// let (found, _) = cache.get(PlanCache::cache_key(&large, "my-planner", "1"), &large).ok_or("nothing")?;
 /// assert_eq!(found.offsets(), [0, 512].map(Offset::new));
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -36,10 +36,10 @@ impl Cut {
 ///
 /// ```
 /// use planlab_dsa::Bytes;
-/// use planlab_solvers::schedule::checkpoints::{Item, cut};
+/// use planlab_solvers::schedule::checkpoints::{Item, cut_items};
 ///
 /// let items = [3, 4, 2, 6, 1].map(|bytes| Item { bytes: Bytes::new(bytes), is_candidate: true });
-/// let found = cut(&items, 5.0);
+/// let found = cut_items(&items, 5.0);
 /// assert_eq!((found.kept, found.blocks, found.rest), (vec![1, 3], vec![7, 8], 1));
 /// ```
 #[must_use]

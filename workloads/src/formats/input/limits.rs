@@ -9,9 +9,9 @@
 /// use planlab_workloads::formats::InputLimits;
 ///
 /// let limits = InputLimits::default();
-/// assert_eq!((limits.unpacked(), limits.document(), limits.line()), (16 << 30, 64 << 20, 16 << 20));
-/// assert_eq!((limits.whole(), InputLimits::new(20).whole()), (4 << 30, 20));
-/// assert_eq!(InputLimits::new(32 << 30).line(), 32 << 20);
+/// assert_eq!((limits.unpacked_bytes(), limits.document_bytes(), limits.line_bytes()), (16 << 30, 64 << 20, 16 << 20));
+/// assert_eq!((limits.whole_file_bytes(), InputLimits::new(20).whole_file_bytes()), (4 << 30, 20));
+/// assert_eq!(InputLimits::new(32 << 30).line_bytes(), 32 << 20);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InputLimits {

@@ -1,7 +1,7 @@
 //! A net as data: the functions that it calls, the shapes of its values, and when each value is dropped.
 //!
 //! A net is a Rust function over [`Net`], which records every call, and the moment at which the last handle of a
-//! [`Value`] is dropped: a framework with reference counts frees memory then. A [`Program`] is independent of
+//! [`NetValue`] is dropped: a framework with reference counts frees memory then. A [`Program`] is independent of
 //! frameworks; [`chainer`](super::chainer) replays one with Chainer's allocations, [`ideal`](super::ideal) lowers one
 //! to a graph of operations.
 //!

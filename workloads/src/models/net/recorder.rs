@@ -396,7 +396,7 @@ impl Net {
         self.record_call(Function::Lstm { sequences }, &inputs, parameters, vec![x.0.shape[0], units])
     }
 
-    /// The states of an [`Net::run_lstm`] after the last token of each sequence.
+    /// The states of a layer of [`Net::lstm`] after the last token of each sequence.
     pub fn lstm_state(&self, y: NetValue, sequences: u64) -> NetValue {
         self.record_call(Function::LstmState, &[&y], [], vec![sequences, 2 * y.width()])
     }

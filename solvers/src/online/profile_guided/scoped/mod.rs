@@ -91,7 +91,7 @@ const MOST_COURSES: usize = 1 << 12;
 /// for operations in [[1, 2], [1, 2], [2, 1]] {
 ///     let mut blocks = Vec::new();
 ///     for operation in operations {
-///         memory.enter(operation);
+///         memory.enter_operation(operation);
 ///         blocks.push(memory.alloc(Bytes::new(4096 * operation), Stream::default())?);
 ///     }
 ///     blocks.into_iter().try_for_each(|block| memory.free(block))?;

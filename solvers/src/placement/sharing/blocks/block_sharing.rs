@@ -44,8 +44,8 @@ use super::graph::{Node, SharingGraph};
 /// let node = |reads: &[u32], write| Node { reads: reads.to_vec(), writes: vec![write], ..Node::default() };
 /// let nodes = vec![node(&[], 0), node(&[0], 1), node(&[1], 2)];
 /// let graph = SharingGraph::new(vec![entry(64), entry(64), entry(32)], nodes)?;
-/// assert_eq!(BlockSharing::default().plan(&graph).total(), Bytes::new(128));
-/// assert_eq!(BlockSharing::default().with_match_range(0).plan(&graph).total(), Bytes::new(160));
+/// assert_eq!(BlockSharing::default().plan(&graph).total_bytes(), Bytes::new(128));
+/// assert_eq!(BlockSharing::default().with_match_range(0).plan(&graph).total_bytes(), Bytes::new(160));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

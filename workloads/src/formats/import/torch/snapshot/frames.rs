@@ -150,7 +150,7 @@ fn is_users(file: &str, short: &str) -> bool {
     is_python && !short.starts_with("torch/")
 }
 
-/// The beginning of a text, one letter more than [`clip`] shows. A million frames may share a text of any length.
+/// The beginning of a text, one letter more than [`clip_to_cell`] shows. A million frames may share a text of any length.
 fn text_head(text: &str) -> &str {
     text.char_indices().nth(LONGEST + 1).map_or(text, |(end, _)| &text[..end])
 }
