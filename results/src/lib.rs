@@ -15,7 +15,6 @@ mod columns;
 pub mod diff;
 mod error;
 mod files;
-mod named;
 #[cfg(feature = "parquet")]
 pub mod queries;
 pub mod recorded_peak;

@@ -11,8 +11,6 @@
 //! assert_eq!(peak.explanation(), Explanation::WarmUp);
 //! ```
 
-use crate::named::named_enum;
-
 /// A recorded peak and ours, in reserved bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RecordedPeak {
@@ -30,9 +28,9 @@ pub struct RecordedPeak {
     pub iterations_differ: bool,
 }
 
-named_enum! {
+planlab_dsa::named_enum! {
     /// The explanation of a recorded peak; the first that applies.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+    #[derive(PartialOrd, Ord)]
     pub enum Explanation {
         /// The window alone has the same peak.
         Equal = "equal",

@@ -1,7 +1,5 @@
 //! The two sides of a comparison, and the verdict on their difference.
 
-use crate::named::named_enum;
-
 /// A value for each side.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sides<T> {
@@ -11,9 +9,9 @@ pub struct Sides<T> {
     pub b: T,
 }
 
-named_enum! {
+planlab_dsa::named_enum! {
     /// The verdict on a change.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+    #[derive(Default)]
     pub enum Verdict {
         /// No change, or none that counts.
         #[default]

@@ -1,14 +1,10 @@
 //! How a cell ended, and whether its times count.
 
-use serde::{Deserialize, Serialize};
-
 use crate::columns::names;
-use crate::named::named_enum;
 
-named_enum! {
+planlab_dsa::named_enum! {
     /// How a cell ended; every row has exactly one of these.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-    #[serde(rename_all = "kebab-case")]
+    #[derive(PartialOrd, Ord)]
     pub enum Status {
         /// A verified plan whose height equals a proven bound.
         Optimal = "optimal",
@@ -91,10 +87,8 @@ impl Status {
     }
 }
 
-named_enum! {
+planlab_dsa::named_enum! {
     /// Whether a row's times may be ranked.
-    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-    #[serde(rename_all = "kebab-case")]
     pub enum Lane {
         /// Heights and gaps; may have run alongside other cells, so its time is shown but never ranked.
         Quality = "quality",

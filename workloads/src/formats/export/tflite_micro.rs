@@ -41,7 +41,8 @@ pub fn write_offline_plan(trace: &Trace, plan: &Plan) -> Result<Vec<u8>, ExportE
         Some(count) => of_tensors(trace, &offsets, count)?,
         None => offsets,
     };
-    let count = i32::try_from(tensors.len()).map_err(|_| ExportError::new(FORMAT, "so many tensors"))?;
+    let count =
+        i32::try_from(tensors.len()).map_err(|_| ExportError::new(FORMAT, "more than 2^31 - 1 tensors"))?;
     let words = [VERSION, 1, count].into_iter().chain(tensors);
     Ok(words.flat_map(i32::to_le_bytes).collect())
 }
@@ -53,7 +54,7 @@ fn of_tensors(trace: &Trace, offsets: &[i32], count: &str) -> Result<Vec<i32>, E
     };
     let count: usize = count.parse().map_err(|_| no_tensor("0"))?;
     if count > MOST_TENSORS {
-        return Err(ExportError::new(FORMAT, "so many tensors"));
+        return Err(ExportError::new(FORMAT, "more than 2^24 tensors"));
     }
     let mut tensors = vec![AT_RUNTIME; count];
     for (label, &offset) in trace.labels.buffers.iter().zip(offsets) {
