@@ -75,8 +75,8 @@ fn check_plan(bytes: &[u8]) {
 /// Checks that a file of another tool is refused with a place, or every trace in it comes back from its own text.
 fn check_import(format: &str, bytes: &[u8]) {
     let reader = import::reader(format).expect("a format");
-    let imported = match import::import("input", bytes, Some(reader), &ReadOptions::default()) {
-        Ok(imported) => imported.expect("the format was said"),
+    let imported = match import::read("input", bytes, Some(reader), &ReadOptions::default()) {
+        Ok(imported) => imported,
         Err(error) => {
             assert!(error.line() >= 1 && error.to_string().len() < 1000, "{error}");
             // Of compressed bytes the place is one of what they unpack to.
@@ -109,8 +109,8 @@ fn check_import(format: &str, bytes: &[u8]) {
 /// Checks that a model also takes a plan, and stays the model that it was.
 fn check_tflite(bytes: &[u8]) {
     check_import("tflite", bytes);
-    let read = |bytes: &[u8]| import::import("input", bytes, None, &ReadOptions::default()).ok().flatten();
-    let Some(before) = read(bytes) else { return };
+    let read = |bytes: &[u8]| import::read("input", bytes, None, &ReadOptions::default());
+    let Ok(before) = read(bytes) else { return };
     let trace = &before.parts[0].trace;
     // One behind the other.
     let offsets = trace.instance.buffers().iter().scan(0_u64, |end, buffer| {

@@ -7,9 +7,8 @@
 //! The verifier's map then holds the most that it can.
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use planlab_dsa::{
-    Buffer, BufferId, Bytes, Digest, InPlace, Instance, LiveRange, Offset, Plan, initial_bound,
-};
+use planlab_dsa::testing::test_buffer as buffer;
+use planlab_dsa::{Buffer, BufferId, Digest, InPlace, Instance, Offset, Plan, initial_bound};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -17,10 +16,6 @@ const COUNTS: [u32; 5] = [100, 1_000, 10_000, 100_000, 1_000_000];
 const LANES: u32 = 400;
 /// Bytes per lane; no buffer is larger.
 const LANE: u64 = 1 << 20;
-
-fn buffer(size: u64, start: u32, end: u32) -> Buffer {
-    Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("drawn to be not empty"))
-}
 
 fn net_like(count: u32) -> (Instance, Plan) {
     let mut rng = ChaCha8Rng::seed_from_u64(1);

@@ -50,12 +50,12 @@ pub use bounds::{Bound, Claim, Evidence, alignment_bound, highest_rounded_load, 
 pub use online::performance;
 pub use online::{
     AllocError, Audit, AuditError, Backing, Call, DeviceMemory, Meter, Metered, NO_OPERATIONS, NotLive,
-    OnlineAllocator, Planning, Refused, Requests, Simulated, Usage,
+    OnlineAllocator, Planning, Ranges, Refused, Requests, Simulated, Usage,
 };
 pub use plans::{ArenaPart, Digest, Plan, VerifiedPlan, Violation};
 pub use problem::{
     Arena, Buffer, ColumnError, Columns, InPlace, Instance, InstanceBuilder, InstanceError, KeepApart, Label,
-    Labels, Pause, Piece, Pieces, Scope, greatest_common_divisor,
+    Labels, Pause, Piece, Scope, greatest_common_divisor,
 };
 pub use run::{
     Budget, CancelToken, Descriptor, Event, Feature, Guarantee, Halt, Honours, Mark, Outcome, PlanError,

@@ -102,84 +102,44 @@ fn missing_folder(path: &Path) -> Option<PathBuf> {
 }
 
 /// A folder that is not written to.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FolderError {
     /// The file system refused.
     #[error("cannot {action} {}: {source}", path.display())]
-    Io {
-        /// What was tried: `create`, `read`, ...
-        action: &'static str,
-        /// On what.
-        path: PathBuf,
-        /// What the file system said.
-        source: io::Error,
-    },
+    Io { action: &'static str, path: PathBuf, source: io::Error },
     /// There is something of this name, and it is no folder.
     #[error("{} is not a folder", path.display())]
-    NotAFolder {
-        /// Its path.
-        path: PathBuf,
-    },
-    /// The folder holds a file that its manifest does not list.
+    NotAFolder { path: PathBuf },
+    /// The folder holds files that its manifest does not list; `file` is the first, from the folder.
     #[error(
         "{} holds {}, which is no file of `planlab {kind}`: move it elsewhere, or name another folder",
         path.display(), file.display()
     )]
-    Foreign {
-        /// The folder.
-        path: PathBuf,
-        /// The first such file, from the folder.
-        file: PathBuf,
-        /// The writer.
-        kind: &'static str,
-    },
+    Foreign { path: PathBuf, file: PathBuf, kind: &'static str },
     /// The folder's manifest lists no files: an older version wrote it, or something else.
     #[error(
         "{} does not list the files of `planlab {kind}` (an earlier version wrote no list): move what you want to \
          keep elsewhere and remove {}, or name another folder",
         manifest.display(), path.display()
     )]
-    NoList {
-        /// The folder.
-        path: PathBuf,
-        /// Its manifest.
-        manifest: PathBuf,
-        /// The writer.
-        kind: &'static str,
-    },
+    NoList { path: PathBuf, manifest: PathBuf, kind: &'static str },
     /// What is read lies in the folder that is written, or the other way round.
     #[error(
         "{} is, contains or lies inside the results being read ({}); name a folder outside them", path.display(),
         read.display()
     )]
-    Nested {
-        /// The folder that is written.
-        path: PathBuf,
-        /// What is read.
-        read: PathBuf,
-    },
-    /// The folder was replaced, and somebody put a file into the earlier one meanwhile.
+    Nested { path: PathBuf, read: PathBuf },
+    /// The folder was replaced, and somebody put files into the earlier one meanwhile; `file` is the first, from the folder.
     #[error(
         "somebody put {} into {} while it was replaced: what was in it is kept in {}",
         file.display(), path.display(), kept.display()
     )]
-    Kept {
-        /// The folder.
-        path: PathBuf,
-        /// The first such file, from the folder.
-        file: PathBuf,
-        /// Where it is now.
-        kept: PathBuf,
-    },
+    Kept { path: PathBuf, file: PathBuf, kept: PathBuf },
     /// The folder cannot be replaced as a whole, for what it is used for.
     #[error("{} cannot be replaced: {reason}; name another folder", path.display())]
-    InUse {
-        /// The folder.
-        path: PathBuf,
-        /// What it is used for.
-        reason: &'static str,
-    },
+    InUse { path: PathBuf, reason: &'static str },
 }
 
 impl FolderError {

@@ -52,10 +52,6 @@ enum Way {
 impl NewFile {
     /// Tries the place of a file. Anything but a regular file (a device, a pipe, a link to an open descriptor such as
     /// `/dev/stdout`) is written to directly. A link keeps pointing to the file that is replaced.
-    ///
-    /// # Errors
-    ///
-    /// [`SaveError`] if the file cannot be written.
     pub fn create(path: &Path) -> Result<Self, SaveError> {
         let way = Way::from_path(path).map_err(|error| SaveError::new(path, error))?;
         Ok(Self { path: path.to_owned(), way })
@@ -79,10 +75,6 @@ impl NewFile {
 }
 
 /// [`NewFile::create`] and [`NewFile::write_all`].
-///
-/// # Errors
-///
-/// [`SaveError`] with the path, and the system's reason as its source.
 pub fn save_file(path: &Path, bytes: &[u8]) -> Result<(), SaveError> {
     NewFile::create(path)?.write_all(bytes)
 }

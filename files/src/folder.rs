@@ -51,10 +51,6 @@ impl NewFolder {
     }
 
     /// Puts a file into the folder; `name` is its path there, parts separated by `/`.
-    ///
-    /// # Errors
-    ///
-    /// [`FolderError::Io`].
     pub fn put_file(&mut self, name: &str, content: &[u8]) -> Result<(), FolderError> {
         let mut path = self.temporary.path().join(NEW);
         let (folders, _) = name.rsplit_once('/').unwrap_or(("", name));
@@ -252,7 +248,7 @@ fn exchange_names(a: &Path, b: &Path) -> io::Result<()> {
 }
 
 #[cfg(not(target_os = "linux"))]
-fn exchange(_a: &Path, _b: &Path) -> io::Result<()> {
+fn exchange_names(_a: &Path, _b: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
 
@@ -305,12 +301,11 @@ pub fn first_foreign(folder: &Path, own: &BTreeSet<String>) -> io::Result<Option
 }
 
 fn find_foreign(folder: &Path, inside: &Path, own: &BTreeSet<String>) -> io::Result<Option<PathBuf>> {
-    let entries = match fs::read_dir(folder.join(inside)) {
+    let mut entries = match fs::read_dir(folder.join(inside)) {
         Ok(entries) => entries.collect::<io::Result<Vec<_>>>()?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    let mut entries = entries;
     entries.retain(|entry| !is_temporary(&entry.file_name()));
     entries.sort_by_key(fs::DirEntry::file_name);
     for entry in entries {

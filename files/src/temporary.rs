@@ -107,10 +107,6 @@ pub fn settle_after_abandon() {
 
 /// Creates a folder and its missing parents, unless another thread has called [`abandon_all`]; that call and this one
 /// exclude each other, so nothing that was removed comes back.
-///
-/// # Errors
-///
-/// Errors of the file system.
 pub fn create_folders(path: &Path) -> io::Result<()> {
     let _begun = lock_begun();
     fs::create_dir_all(path)
@@ -210,10 +206,6 @@ pub struct TemporaryFolder {
 
 impl TemporaryFolder {
     /// A new folder for files that are not kept, private to this user.
-    ///
-    /// # Errors
-    ///
-    /// Errors of the file system.
     pub fn scratch_in(folder: &Path) -> io::Result<Self> {
         lock_begun().begin_folder(folder, Use::Scratch, Vec::new())
     }
@@ -244,10 +236,6 @@ impl TemporaryFolder {
     }
 
     /// Moves a file or folder out of this one, but not while the process is being ended.
-    ///
-    /// # Errors
-    ///
-    /// Errors of the file system.
     pub fn hand_out(&self, name: &str, to: &Path) -> io::Result<()> {
         let _begun = lock_begun();
         fs::rename(self.path.join(name), to)
@@ -300,11 +288,6 @@ fn remove_empty(folders: &[PathBuf]) {
     let _ = folders.iter().try_for_each(fs::remove_dir);
 }
 
-/// A new folder that only this user may open.
-fn private_folder(parent: &Path) -> io::Result<PathBuf> {
-    Ok(named_builder().permissions(Permissions::from_mode(0o700)).tempdir_in(parent)?.keep())
-}
-
 /// Creates the lock file of a new folder.
 fn new_lock(folder: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create_new(true).open(folder.join(LOCK))
@@ -343,7 +326,9 @@ impl Begun {
 
 fn locked_folder(parent: &Path) -> io::Result<TemporaryFolder> {
     for _ in 0..TRIES {
-        let path = private_folder(parent)?;
+        // Only this user may open it.
+        let private = Permissions::from_mode(0o700);
+        let path = named_builder().permissions(private).tempdir_in(parent)?.keep();
         match new_lock(&path) {
             Ok(lock) if is_held(&lock, &path) => {
                 let folder = File::open(&path)?;

@@ -32,9 +32,9 @@ pub use order::{
     lower_for_all_orders, lower_graph, placement_problem,
 };
 pub use schedule::{
-    Audited, Completions, Content, ConvolutionAlgorithm, ConvolutionChoice, Engine, Event, EventId,
-    FeatureMap, Function, FunctionId, FunctionKind, GradientSums, Kernel, Machine, MapId, NetError, Schedule,
-    ScheduleBound, ScheduleBudget, ScheduleError, ScheduleEvidence, ScheduleHalt, ScheduleMark,
+    Audited, BufferIds, Completions, Content, ConvolutionAlgorithm, ConvolutionChoice, Engine, Event,
+    EventId, FeatureMap, Function, FunctionId, FunctionKind, GradientSums, Kernel, Machine, MapId, NetError,
+    Schedule, ScheduleBound, ScheduleBudget, ScheduleError, ScheduleEvidence, ScheduleHalt, ScheduleMark,
     ScheduleOutcome, ScheduleRun, ScheduledBuffer, Scheduler, SchedulerDescriptor, SchedulingProblem, Span,
     Stuck, Task, Timeline, Times, TimesError, TrainingNet, Verified, Violation, Work, WorkspaceLimitError,
     compute_bound, execute_scheduler, execute_scheduler_observed, gradient_sums, simulate_schedule,

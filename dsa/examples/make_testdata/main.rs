@@ -32,10 +32,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         ["adversaries", seed] => {
             save("adversaries", &format!("adversaries {seed}"), adversaries(seed.parse()?))
         }
-        ["guillotine", buffers, seed] => {
-            let case = cut(buffers.parse()?, seed.parse()?);
-            save(&format!("guillotine-{buffers}"), &format!("guillotine {buffers} {seed}"), vec![case])
-        }
+        ["guillotine", buffers, seed] => save_cut(buffers.parse()?, seed.parse()?),
         _ => {
             Err("usage: make_testdata all | shapes | above-load SEED | adversaries SEED | guillotine N SEED"
                 .into())
@@ -48,11 +45,7 @@ fn all() -> Result<(), Box<dyn Error>> {
     save("above-load", "above-load 1", above_load(1))?;
     save("adversaries", "adversaries 1", adversaries(1))?;
     for (buffers, seed) in [(10, 1), (100, 2), (1000, 3), (10_000, 4)] {
-        save(
-            &format!("guillotine-{buffers}"),
-            &format!("guillotine {buffers} {seed}"),
-            vec![cut(buffers, seed)],
-        )?;
+        save_cut(buffers, seed)?;
     }
     Ok(())
 }
@@ -101,8 +94,10 @@ fn adversaries(seed: u64) -> Vec<FileCase> {
     greedy::ALL.iter().map(case).collect()
 }
 
-fn cut(buffers: u32, seed: u64) -> FileCase {
+fn save_cut(buffers: u32, seed: u64) -> Result<(), Box<dyn Error>> {
     let (instance, _) = guillotine_instance(buffers, Bytes::new(SHEET), seed);
     let why = format!("cut from a rectangle of {SHEET} bytes, which is the load and the optimum");
-    FileCase::from_instance(&format!("guillotine-{buffers}"), &why, &instance).with_optimum(SHEET, SHEET)
+    let name = format!("guillotine-{buffers}");
+    let case = FileCase::from_instance(&name, &why, &instance).with_optimum(SHEET, SHEET);
+    save(&name, &format!("guillotine {buffers} {seed}"), vec![case])
 }

@@ -1,7 +1,7 @@
 //! Searches for instances on which a property is hard to achieve.
 
-use planlab_dsa::testing::lowest_height;
-use planlab_dsa::{Buffer, Bytes, Instance, LiveRange};
+use planlab_dsa::testing::{lowest_height, test_instance};
+use planlab_dsa::{Bytes, Instance};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -14,13 +14,6 @@ fn row(rng: &mut ChaCha8Rng, steps: u32, most: u64) -> Row {
     (rng.random_range(1..=most), start, start + width)
 }
 
-fn instance(rows: &[Row]) -> Instance {
-    let buffer = |&(size, start, end): &Row| {
-        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("rows are not empty"))
-    };
-    Instance::from_buffers(rows.iter().map(buffer).collect()).expect("small plain buffers")
-}
-
 /// A random instance of `buffers` buffers whose optimum lies above its load, and that optimum.
 pub(crate) fn above_load(buffers: usize, seed: u64) -> (Instance, Bytes) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
@@ -31,7 +24,7 @@ pub(crate) fn above_load(buffers: usize, seed: u64) -> (Instance, Bytes) {
         let before = rows.clone();
         let at = rng.random_range(0..buffers);
         rows[at] = row(&mut rng, steps, 12);
-        let candidate = instance(&rows);
+        let candidate = test_instance(&rows);
         // Only candidates that are cheap to decide make good tests.
         let Some(optimum) = lowest_height(&candidate, 200_000) else { continue };
         let excess = optimum.get() - candidate.load().bytes.get();
@@ -60,14 +53,14 @@ pub(crate) fn worst(
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut rows: Vec<Row> = (0..buffers).map(|_| row(&mut rng, 9, 9)).collect();
     let mut best = (1, 1);
-    let mut known = (instance(&rows), Bytes::ZERO);
+    let mut known = (test_instance(&rows), Bytes::ZERO);
     for _ in 0..tries {
         let before = rows.clone();
         for _ in 0..rng.random_range(1..=2) {
             let at = rng.random_range(0..buffers);
             rows[at] = row(&mut rng, 9, 9);
         }
-        let candidate = instance(&rows);
+        let candidate = test_instance(&rows);
         let height = heuristic(&candidate).get();
         // No optimum lies below the load, so most candidates need no search.
         let hopeless = height * best.1 < best.0 * candidate.load().bytes.get();

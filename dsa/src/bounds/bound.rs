@@ -8,10 +8,11 @@ use crate::{Bytes, Scope};
 
 crate::named_enum! {
     /// How a bound was obtained, ordered from the easiest to check to a mere claim.
-    #[derive(PartialOrd, Ord)]
+    #[derive(Default, PartialOrd, Ord)]
     #[non_exhaustive]
     pub enum Evidence {
         /// The most bytes in use at one step (or the end of a pinned buffer).
+        #[default]
         Load = "load",
         /// The load with sizes rounded up to a common alignment.
         Alignment = "alignment",
@@ -30,8 +31,8 @@ crate::named_enum! {
     }
 }
 
-/// No plan of the scope is lower than `value`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// No plan of the scope is lower than `value`. Default: 0 bytes, which need no proof.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// Bytes.
     pub value: Bytes,
@@ -46,7 +47,7 @@ impl fmt::Display for Claim {
 }
 
 /// The best bounds known, by scope.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bound {
     any: Claim,
     no_hand_over: Claim,
@@ -76,9 +77,7 @@ impl Bound {
         }
         raised
     }
-}
 
-impl Bound {
     /// The bound of parts whose heights add up: the sum of the values. The sum needs every part, so its evidence is the
     /// last of theirs in the order of [`Evidence`].
     #[must_use]
@@ -91,13 +90,6 @@ impl Bound {
             any: add(sum.any, part.any),
             no_hand_over: add(sum.no_hand_over, part.no_hand_over),
         })
-    }
-}
-
-impl Default for Bound {
-    fn default() -> Self {
-        let nothing = Claim { value: Bytes::ZERO, evidence: Evidence::Load };
-        Self { any: nothing, no_hand_over: nothing }
     }
 }
 

@@ -80,11 +80,8 @@ pub fn highest_rounded_load(changes: &[(u32, bool, u64, u64)]) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Buffer, LiveRange, Offset};
-
-    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
-        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-    }
+    use crate::Offset;
+    use crate::testing::test_buffer as buffer;
 
     #[test]
     fn alignment_counts_the_padding_below_the_top() {

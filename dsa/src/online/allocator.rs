@@ -30,8 +30,8 @@ pub trait OnlineAllocator: Send {
     /// [`NotLive`] for an address that was already freed or never handed out.
     fn free(&mut self, address: Address) -> Result<(), NotLive>;
 
-    /// Gives whole unused segments back to the backing.
-    fn release_cached(&mut self);
+    /// Gives whole unused segments back to the backing. Default: nothing happens; an allocator around another passes it on.
+    fn release_cached(&mut self) {}
 
     /// Called when one propagation ends and the next begins. Default: nothing happens.
     fn end_propagation(&mut self) {}
@@ -146,6 +146,7 @@ pub struct Usage {
 }
 
 /// Why a request was not served.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AllocError {
@@ -154,22 +155,10 @@ pub enum AllocError {
     ZeroSize,
     /// The backing had no memory, even after everything unused was given back.
     #[error("out of memory: {size} bytes were asked for, {reserved} are reserved")]
-    OutOfMemory {
-        /// The requested bytes.
-        size: Bytes,
-        /// The bytes that the allocator held then.
-        reserved: Bytes,
-    },
-    /// The request differs from the plan, and this allocator serves from a plan only.
+    OutOfMemory { size: Bytes, reserved: Bytes },
+    /// The request, counted from 0 in its propagation, differs from the plan, and this allocator serves from a plan only.
     #[error("request {request}, of {size} bytes, is not as planned: {reason}")]
-    NotPlanned {
-        /// The number of the request in its propagation, from 0.
-        request: u64,
-        /// The requested bytes.
-        size: Bytes,
-        /// The difference.
-        reason: &'static str,
-    },
+    NotPlanned { request: u64, size: Bytes, reason: &'static str },
 }
 
 /// The address is not that of a live block.

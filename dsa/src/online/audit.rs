@@ -23,37 +23,20 @@ pub struct Audit {
 }
 
 /// An error that an allocator must never make.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum AuditError {
     /// Live memory was handed out again.
     #[error("{size} bytes at {address} were handed out over the live bytes from {other} to {end}")]
-    Overlap {
-        /// The address that was handed out.
-        address: Address,
-        /// The requested bytes.
-        size: Bytes,
-        /// First address of the live block.
-        other: Address,
-        /// End of the live block.
-        end: Address,
-    },
+    Overlap { address: Address, size: Bytes, other: Address, end: Address },
     /// An impossible address: 0, or memory past 2^64 - 1.
     #[error("{size} bytes at {address} are no memory")]
-    Nowhere {
-        /// The address that was handed out.
-        address: Address,
-        /// The requested bytes.
-        size: Bytes,
-    },
+    Nowhere { address: Address, size: Bytes },
 }
 
 impl Audit {
     /// Records the answer to a request for `size` bytes, more than 0.
-    ///
-    /// # Errors
-    ///
-    /// [`AuditError`] if the answer is wrong.
     pub fn handed_out(&mut self, address: Address, size: Bytes) -> Result<(), AuditError> {
         let end = address.get().checked_add(size.get()).filter(|_| address != Address::NULL);
         let end = end.ok_or(AuditError::Nowhere { address, size })?;

@@ -1,6 +1,5 @@
 //! The contract of the memory under an online allocator.
 
-use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::{Address, Bytes};
@@ -11,10 +10,6 @@ use crate::{Address, Bytes};
 pub trait Backing: Send {
     /// Allocates a segment of `size` bytes, more than 0, that shares no address with any other. Its base is a multiple
     /// of 512 and not 0.
-    ///
-    /// # Errors
-    ///
-    /// [`Refused`] if there is no room.
     fn acquire(&mut self, size: Bytes) -> Result<Address, Refused>;
 
     /// Takes back the whole segment at `base`.
@@ -32,20 +27,12 @@ pub trait Backing: Send {
 
     /// Like [`reserve`](Self::reserve), but only multiples of `page` from the base will be mapped and unmapped, so the
     /// backing may take memory in pieces of that size. Default: ignores `page`.
-    ///
-    /// # Errors
-    ///
-    /// As [`reserve`](Self::reserve).
     fn reserve_pages(&mut self, size: Bytes, page: Bytes) -> Result<Address, Refused> {
         let _ = page;
         self.reserve(size)
     }
 
     /// Puts memory under a part of a reserved range that has no memory yet.
-    ///
-    /// # Errors
-    ///
-    /// [`Refused`] if there is no room.
     fn map(&mut self, at: Address, size: Bytes) -> Result<(), Refused> {
         let _ = (at, size);
         Err(Refused)
@@ -82,64 +69,49 @@ pub struct DeviceMemory {
 }
 
 /// The backing has no room or does not support the call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the device has no memory to give")]
 pub struct Refused;
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad("the device has no memory to give")
-    }
-}
-
-impl std::error::Error for Refused {}
 
 /// Implements [`Backing`] for what holds another one.
 macro_rules! forward_backing {
     ($type:ty, $this:ident => $backing:expr) => {
         impl<B: Backing + ?Sized> Backing for $type {
-            fn acquire(&mut self, size: Bytes) -> Result<Address, Refused> {
-                let $this = self;
+            fn acquire(&mut $this, size: Bytes) -> Result<Address, Refused> {
                 $backing.acquire(size)
             }
 
-            fn release(&mut self, base: Address) {
-                let $this = self;
+            fn release(&mut $this, base: Address) {
                 $backing.release(base);
             }
 
-            fn reserve(&mut self, size: Bytes) -> Result<Address, Refused> {
-                let $this = self;
+            fn reserve(&mut $this, size: Bytes) -> Result<Address, Refused> {
                 $backing.reserve(size)
             }
 
-            fn reserve_pages(&mut self, size: Bytes, page: Bytes) -> Result<Address, Refused> {
-                let $this = self;
+            fn reserve_pages(&mut $this, size: Bytes, page: Bytes) -> Result<Address, Refused> {
                 $backing.reserve_pages(size, page)
             }
 
-            fn map(&mut self, at: Address, size: Bytes) -> Result<(), Refused> {
-                let $this = self;
+            fn map(&mut $this, at: Address, size: Bytes) -> Result<(), Refused> {
                 $backing.map(at, size)
             }
 
-            fn unmap(&mut self, at: Address, size: Bytes) -> Bytes {
-                let $this = self;
+            fn unmap(&mut $this, at: Address, size: Bytes) -> Bytes {
                 $backing.unmap(at, size)
             }
 
-            fn page_size(&self) -> Bytes {
-                let $this = self;
+            fn page_size(&$this) -> Bytes {
                 $backing.page_size()
             }
 
-            fn device_memory(&self) -> Option<DeviceMemory> {
-                let $this = self;
+            fn device_memory(&$this) -> Option<DeviceMemory> {
                 $backing.device_memory()
             }
         }
     };
 }
 
-forward_backing!(Box<B>, this => (**this));
+forward_backing!(Box<B>, self => (**self));
 // A shared backing: for an allocator and an observer, or an allocator made of two.
-forward_backing!(Arc<Mutex<B>>, this => this.lock().unwrap_or_else(PoisonError::into_inner));
+forward_backing!(Arc<Mutex<B>>, self => self.lock().unwrap_or_else(PoisonError::into_inner));

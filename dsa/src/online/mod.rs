@@ -14,6 +14,7 @@ mod audit;
 mod backing;
 mod meter;
 pub mod performance;
+mod ranges;
 mod requests;
 mod simulated;
 
@@ -21,5 +22,6 @@ pub use allocator::{AllocError, NO_OPERATIONS, NotLive, OnlineAllocator, Plannin
 pub use audit::{Audit, AuditError};
 pub use backing::{Backing, DeviceMemory, Refused};
 pub use meter::{Meter, Metered};
+pub use ranges::Ranges;
 pub use requests::{Call, Requests};
 pub use simulated::Simulated;

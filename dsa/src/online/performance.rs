@@ -181,7 +181,6 @@ pub struct Performance {
     /// Time that threads waited for locks during timed propagations, if the contender reports it.
     pub lock_wait_ns: Option<u64>,
     /// How often the device had no room, for contenders that then released memory and tried again, or failed.
-    #[serde(default)]
     pub refusals: Option<u64>,
     /// Requests not served from a plan, over all propagations including the warm-up, for contenders that plan by
     /// themselves.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Backing, DeviceMemory, Refused};
+use super::{Backing, DeviceMemory, Ranges, Refused};
 use crate::{Address, Alignment, Bytes};
 
 /// Segments begin at multiples of this many bytes, as on a device. A gap of the same size between segments prevents
@@ -21,44 +21,31 @@ const GRANULE: u64 = 2 << 20;
 /// assert!(device.acquire(Bytes::new(1 << 20)).is_ok());
 /// # Ok::<(), planlab_dsa::Refused>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Simulated {
     capacity: Option<u64>,
-    /// Where the next range begins.
+    /// The least address at which the next range may begin.
     next: u64,
     /// Base and size of whole segments.
     segments: BTreeMap<u64, u64>,
     /// First address and end of ranges without memory of their own.
     reserved: BTreeMap<u64, u64>,
-    /// First address and end of every range that has memory.
-    backed: BTreeMap<u64, u64>,
+    /// The ranges that have memory.
+    backed: Ranges,
     bytes: u64,
-}
-
-impl Default for Simulated {
-    fn default() -> Self {
-        Self::new()
-    }
 }
 
 impl Simulated {
     /// A device with as much memory as there are addresses.
     #[must_use]
-    pub const fn new() -> Self {
-        Self {
-            capacity: None,
-            next: GRANULE,
-            segments: BTreeMap::new(),
-            reserved: BTreeMap::new(),
-            backed: BTreeMap::new(),
-            bytes: 0,
-        }
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// A device with `capacity` bytes.
     #[must_use]
     pub fn with_capacity(capacity: Bytes) -> Self {
-        Self { capacity: Some(capacity.get()), ..Self::new() }
+        Self { capacity: Some(capacity.get()), ..Self::default() }
     }
 
     /// Bytes held now.
@@ -71,22 +58,17 @@ impl Simulated {
     #[must_use]
     pub fn is_backed(&self, at: Address, size: Bytes) -> bool {
         let Some(end) = at.get().checked_add(size.get()) else { return false };
-        let mut covered = at.get();
-        while covered < end {
-            match self.backed.range(..=covered).next_back() {
-                Some((_, &stop)) if stop > covered => covered = stop,
-                _ => return false,
-            }
-        }
-        true
+        size == Bytes::ZERO || self.backed.range_around(at.get()).is_some_and(|(_, stop)| end <= stop)
     }
 
     /// New addresses for `size` bytes.
     fn reserve_range(&mut self, size: u64) -> Result<u64, Refused> {
         let granule = Alignment::new(GRANULE).ok_or(Refused)?;
-        let end = self.next.checked_add(size).and_then(|end| end.checked_add(GRANULE));
-        let next = end.and_then(|end| granule.round_up(end)).ok_or(Refused)?;
-        Ok(std::mem::replace(&mut self.next, next))
+        // No memory lies at address 0.
+        let base = self.next.max(GRANULE);
+        let end = base.checked_add(size).and_then(|end| end.checked_add(GRANULE));
+        self.next = end.and_then(|end| granule.round_up(end)).ok_or(Refused)?;
+        Ok(base)
     }
 
     fn take_bytes(&mut self, size: u64) -> Result<(), Refused> {
@@ -101,10 +83,6 @@ impl Simulated {
     fn is_reserved(&self, at: u64, end: u64) -> bool {
         self.reserved.range(..=at).next_back().is_some_and(|(_, &stop)| end <= stop)
     }
-
-    fn is_bare(&self, at: u64, end: u64) -> bool {
-        self.backed.range(..end).next_back().is_none_or(|(_, &stop)| stop <= at)
-    }
 }
 
 impl Backing for Simulated {
@@ -115,7 +93,7 @@ impl Backing for Simulated {
             return Err(Refused);
         };
         self.segments.insert(base, size.get());
-        self.backed.insert(base, base + size.get());
+        self.backed.add_range(base, base + size.get());
         Ok(Address::new(base))
     }
 
@@ -124,7 +102,7 @@ impl Backing for Simulated {
     /// If no segment begins there: a bug in the allocator above.
     fn release(&mut self, base: Address) {
         let size = self.segments.remove(&base.get()).expect("a segment that is held");
-        self.backed.remove(&base.get());
+        self.backed.take_part(base.get(), base.get() + size);
         self.bytes -= size;
     }
 
@@ -140,9 +118,9 @@ impl Backing for Simulated {
     fn map(&mut self, at: Address, size: Bytes) -> Result<(), Refused> {
         let end = at.get().checked_add(size.get()).ok_or(Refused)?;
         assert!(self.is_reserved(at.get(), end), "{at} is not reserved");
-        assert!(self.is_bare(at.get(), end), "{at} is mapped twice");
+        assert!(self.backed.is_bare(at.get(), end), "{at} is mapped twice");
         self.take_bytes(size.get())?;
-        self.backed.insert(at.get(), end);
+        self.backed.add_range(at.get(), end);
         Ok(())
     }
 
@@ -152,17 +130,8 @@ impl Backing for Simulated {
     fn unmap(&mut self, at: Address, size: Bytes) -> Bytes {
         let end = at.get() + size.get();
         assert!(self.is_reserved(at.get(), end) && self.is_backed(at, size), "{at} is not mapped");
-        let touched: Vec<(u64, u64)> = self
-            .backed
-            .range(..end)
-            .rev()
-            .take_while(|&(_, &stop)| stop > at.get())
-            .map(|(&a, &b)| (a, b))
-            .collect();
-        for (start, stop) in touched {
-            self.backed.remove(&start);
-            let parts = [(start, at.get()), (end, stop)];
-            self.backed.extend(parts.into_iter().filter(|&(from, to)| from < to));
+        if size > Bytes::ZERO {
+            self.backed.take_part(at.get(), end);
         }
         self.bytes -= size.get();
         size

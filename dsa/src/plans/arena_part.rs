@@ -82,16 +82,14 @@ impl VerifiedPlan<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Arena, Buffer, Bytes, LiveRange, Load, Offset, Step};
-
-    fn buffer(size: u64, start: u32, end: u32, arena: u16) -> Buffer {
-        let live = LiveRange::new(start, end).expect("not empty");
-        Buffer::new(Bytes::new(size), live).in_arena(ArenaId::new(arena))
-    }
+    use crate::testing::test_buffer;
+    use crate::{Arena, Bytes, Load, Offset, Step};
 
     fn three_arenas() -> Instance {
         let id = BufferId::new;
-        let buffers = [buffer(4, 0, 2, 1), buffer(8, 5, 9, 0), buffer(2, 1, 3, 1), buffer(6, 5, 7, 1)];
+        let within = |arena, (size, start, end)| test_buffer(size, start, end).in_arena(ArenaId::new(arena));
+        let buffers =
+            [within(1, (4, 0, 2)), within(0, (8, 5, 9)), within(1, (2, 1, 3)), within(1, (6, 5, 7))];
         let arena = |name: &str| Arena { name: name.to_owned(), capacity: Some(Bytes::new(20)) };
         Instance::builder()
             .buffers(buffers)

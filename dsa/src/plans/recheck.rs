@@ -10,10 +10,6 @@ use crate::{Buffer, Instance, Piece, Plan};
 const MOST_BUFFERS: usize = 2_000;
 
 /// Panics if the verifier disagrees with the slow check.
-///
-/// # Panics
-///
-/// If the verifier or this check is wrong.
 pub(crate) fn assert_agrees(instance: &Instance, plan: &Plan, accepted: bool) {
     if instance.len() <= MOST_BUFFERS {
         assert_eq!(accepted, is_valid(instance, plan), "the verifier and the slow check differ on {plan:?}");

@@ -8,6 +8,7 @@
 //! O(n log n) time and O(n) memory for n pieces.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use crate::problem::sweep::{Overlap, first_overlap, rectangles};
 use crate::{ArenaId, BufferId, Bytes, InPlace, Instance, Plan, Step, VerifiedPlan, Violation};
@@ -85,11 +86,7 @@ fn check_hand_overs(instance: &Instance, plan: &Plan) -> Result<Vec<bool>, Viola
         if std::mem::replace(&mut outputs[pair.output.index()], true) {
             return fault("the output has a place already");
         }
-        let span = |id: BufferId| {
-            let start = plan.offsets[id.index()].get();
-            start..start + instance.buffer(id).size.get()
-        };
-        let (input, output) = (span(pair.input), span(pair.output));
+        let [input, output] = [pair.input, pair.output].map(|id| address_span(instance, plan, id));
         if output.start < input.start || output.end > input.end {
             return fault("its bytes do not lie inside the input's");
         }
@@ -120,14 +117,16 @@ fn find_circle(instance: &Instance, plan: &Plan) -> Option<InPlace> {
     None
 }
 
+/// All addresses of a buffer.
+fn address_span(instance: &Instance, plan: &Plan, id: BufferId) -> Range<u64> {
+    let start = plan.offsets[id.index()].get();
+    start..start + instance.buffer(id).size.get()
+}
+
 fn check_apart(instance: &Instance, plan: &Plan) -> Result<(), Violation> {
-    let span = |id: BufferId| {
-        let start = plan.offsets[id.index()].get();
-        (start, start + instance.buffer(id).size.get())
-    };
     for &pair in instance.keep_apart_pairs() {
-        let ((low, low_end), (high, high_end)) = (span(pair.first), span(pair.second));
-        if low < high_end && high < low_end {
+        let [one, other] = [pair.first, pair.second].map(|id| address_span(instance, plan, id));
+        if one.start < other.end && other.start < one.end {
             return Err(Violation::Together { pair });
         }
     }

@@ -3,83 +3,35 @@
 use crate::{Alignment, ArenaId, BufferId, Bytes, InPlace, KeepApart, LiveRange, Offset, Step};
 
 /// Why a plan is not valid.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Violation {
     /// The number of offsets is not the number of buffers.
     #[error("the plan has {got} offsets, but the instance has {expected} buffers")]
-    WrongCount {
-        /// Buffers of the instance.
-        expected: usize,
-        /// Offsets of the plan.
-        got: usize,
-    },
+    WrongCount { expected: usize, got: usize },
     /// An end, or the sum of the arenas' heights, past 2^64 - 1.
     #[error("buffer {buffer} at offset {offset}: its end lies past 2^64 - 1")]
-    Overflow {
-        /// The buffer.
-        buffer: BufferId,
-        /// Its offset.
-        offset: Offset,
-    },
+    Overflow { buffer: BufferId, offset: Offset },
     /// An offset that is not a multiple of the alignment.
     #[error("buffer {buffer} at offset {offset}: not a multiple of its alignment {align}")]
-    Misaligned {
-        /// The buffer.
-        buffer: BufferId,
-        /// Its offset.
-        offset: Offset,
-        /// The required alignment.
-        align: Alignment,
-    },
+    Misaligned { buffer: BufferId, offset: Offset, align: Alignment },
     /// A pinned buffer at another offset.
     #[error("buffer {buffer} at offset {offset}: it is pinned at {pin}")]
-    OffPin {
-        /// The buffer.
-        buffer: BufferId,
-        /// Its offset.
-        offset: Offset,
-        /// The required offset.
-        pin: Offset,
-    },
-    /// A hand-over that is forbidden, used twice, or whose output exceeds the input's bytes.
+    OffPin { buffer: BufferId, offset: Offset, pin: Offset },
+    /// A hand-over, at `step`, that is forbidden, used twice, or whose output exceeds the input's bytes.
     #[error("buffer {} takes the place of buffer {}: {reason}", pair.output, pair.input)]
-    HandOver {
-        /// The hand-over.
-        pair: InPlace,
-        /// The step at which it happens.
-        step: Step,
-        /// The reason why it is invalid.
-        reason: &'static str,
-    },
+    HandOver { pair: InPlace, step: Step, reason: &'static str },
     /// Two buffers that must be kept apart share an address.
     #[error("buffers {} and {} share an address, but must be kept apart", pair.first, pair.second)]
-    Together {
-        /// The pair.
-        pair: KeepApart,
-    },
-    /// Two buffers in use at one step share an address.
+    Together { pair: KeepApart },
+    /// Two buffers in use at one step share an address; `first` was placed first. `steps` and `bytes` are those that both
+    /// use: the first shared address, and the end of the shared range.
     #[error("buffers {first} and {second} overlap at steps {steps}, addresses [{}, {})", bytes.0, bytes.1)]
-    Overlap {
-        /// The buffer that was placed first.
-        first: BufferId,
-        /// The buffer that overlaps it.
-        second: BufferId,
-        /// The steps at which both overlapping parts are in use.
-        steps: LiveRange,
-        /// The first shared address, and the end of the shared range.
-        bytes: (Offset, Offset),
-    },
+    Overlap { first: BufferId, second: BufferId, steps: LiveRange, bytes: (Offset, Offset) },
     /// An arena that exceeds its capacity.
     #[error("arena {arena} needs {height} bytes, but its capacity is {capacity}")]
-    OverCapacity {
-        /// The arena.
-        arena: ArenaId,
-        /// The bytes that the plan needs.
-        height: Bytes,
-        /// The arena's capacity.
-        capacity: Bytes,
-    },
+    OverCapacity { arena: ArenaId, height: Bytes, capacity: Bytes },
 }
 
 impl Violation {

@@ -65,15 +65,22 @@ impl Buffer {
 
     /// The active rectangles of the buffer, in step order: its live range less its pauses, and the
     /// windows of those pauses that keep one.
-    #[must_use]
-    pub fn active_pieces(&self) -> Pieces<'_> {
-        Pieces {
-            buffer: self,
-            at: self.live.start().get(),
-            pauses: self.pauses.iter(),
-            window: None,
-            done: false,
-        }
+    pub fn active_pieces(&self) -> impl Iterator<Item = Piece> + '_ {
+        let mut at = self.live.start();
+        let around_pauses = self.pauses.iter().flat_map(move |pause| {
+            let before = self.whole_piece(at, pause.steps.start());
+            at = pause.steps.end();
+            let kept = pause.window.clone().map(|window| Piece { steps: pause.steps, window });
+            before.into_iter().chain(kept)
+        });
+        let last = self.pauses.last().map_or(self.live.start(), |pause| pause.steps.end());
+        around_pauses.chain(self.whole_piece(last, self.live.end()))
+    }
+
+    /// All bytes at the steps `[from, to)`; `None` if there is no such step.
+    fn whole_piece(&self, from: Step, to: Step) -> Option<Piece> {
+        let steps = LiveRange::new(from.get(), to.get()).ok()?;
+        Some(Piece { steps, window: Bytes::ZERO..self.size })
     }
 
     /// Whether the whole buffer is in use at `step`.
@@ -99,50 +106,6 @@ pub struct Piece {
     pub steps: LiveRange,
     /// The bytes, relative to the buffer's offset.
     pub window: Range<Bytes>,
-}
-
-/// The pieces of one buffer; see [`Buffer::active_pieces`].
-#[derive(Clone, Debug)]
-pub struct Pieces<'b> {
-    buffer: &'b Buffer,
-    at: u32,
-    pauses: std::slice::Iter<'b, Pause>,
-    window: Option<Piece>,
-    done: bool,
-}
-
-impl Pieces<'_> {
-    fn next_piece(&mut self, until: u32) -> Option<Piece> {
-        let steps = LiveRange::new(self.at, until).ok()?;
-        Some(Piece { steps, window: Bytes::ZERO..self.buffer.size })
-    }
-}
-
-impl Iterator for Pieces<'_> {
-    type Item = Piece;
-
-    fn next(&mut self) -> Option<Piece> {
-        loop {
-            if let Some(piece) = self.window.take() {
-                return Some(piece);
-            }
-            if self.done {
-                return None;
-            }
-            let piece = if let Some(pause) = self.pauses.next() {
-                let piece = self.next_piece(pause.steps.start().get());
-                self.window = pause.window.clone().map(|window| Piece { steps: pause.steps, window });
-                self.at = pause.steps.end().get();
-                piece
-            } else {
-                self.done = true;
-                self.next_piece(self.buffer.live.end().get())
-            };
-            if piece.is_some() {
-                return piece;
-            }
-        }
-    }
 }
 
 impl Piece {

@@ -101,10 +101,6 @@ impl Instance {
     }
 
     /// A problem of plain buffers.
-    ///
-    /// # Errors
-    ///
-    /// As [`InstanceBuilder::build`].
     pub fn from_buffers(buffers: Vec<Buffer>) -> Result<Self, InstanceError> {
         InstanceBuilder { buffers, ..InstanceBuilder::default() }.build()
     }

@@ -36,49 +36,25 @@ pub struct Columns<'c> {
 }
 
 /// Why columns are no problem.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ColumnError {
     /// A column has another number of entries than the first.
     #[error("`{column}` has {count} entries, but `lower` has {expected}")]
-    Length {
-        /// The column.
-        column: &'static str,
-        /// How many entries it has.
-        count: usize,
-        /// How many there are buffers.
-        expected: usize,
-    },
+    Length { column: &'static str, count: usize, expected: usize },
     /// A buffer that is never live.
     #[error("buffer {buffer}: live at steps [{lower}, {upper}), so never: lower must be below upper")]
-    Empty {
-        /// The buffer.
-        buffer: BufferId,
-        /// Its first step.
-        lower: i64,
-        /// The first step after it.
-        upper: i64,
-    },
+    Empty { buffer: BufferId, lower: i64, upper: i64 },
     /// An alignment of 0.
     #[error("buffer {buffer}: its alignment is 0; any other number of bytes will do")]
-    ZeroAlignment {
-        /// The buffer.
-        buffer: BufferId,
-    },
+    ZeroAlignment { buffer: BufferId },
     /// A pin below 0 that is not -1.
     #[error("buffer {buffer}: pinned at offset {pin}; only -1 (no pin) may be negative")]
-    NegativePin {
-        /// The buffer.
-        buffer: BufferId,
-        /// Where it is pinned.
-        pin: i64,
-    },
+    NegativePin { buffer: BufferId, pin: i64 },
     /// Steps that have to be ranked, and more different ones than 32 bits can count.
     #[error("{count} different steps are more than an instance can have (4294967296)")]
-    TooManySteps {
-        /// How many there are.
-        count: usize,
-    },
+    TooManySteps { count: usize },
     /// The columns make no valid instance.
     #[error(transparent)]
     Instance(#[from] InstanceError),

@@ -8,6 +8,10 @@ use crate::{Arena, Buffer, BufferId, Bytes, InPlace, KeepApart, Load, Offset, St
 ///
 /// Sizes are positive, totals fit 64 bits, pins are aligned and do not conflict, hand-overs are
 /// one-step and never grow, pauses lie inside their live range in order.
+///
+/// # Panics
+///
+/// All methods that take an id panic if there is no such buffer.
 #[derive(Clone, Debug)]
 pub struct Instance {
     pub(super) buffers: Vec<Buffer>,
@@ -37,10 +41,6 @@ impl Instance {
     }
 
     /// One buffer.
-    ///
-    /// # Panics
-    ///
-    /// If there is no buffer of that id.
     #[must_use]
     pub fn buffer(&self, id: BufferId) -> &Buffer {
         &self.buffers[id.index()]
@@ -95,10 +95,6 @@ impl Instance {
 
     /// Whether a buffer counts towards the [load](Self::load) at a step: it is in use, and this is not its first step if it
     /// may overwrite another. O(number of permissions).
-    ///
-    /// # Panics
-    ///
-    /// If there is no buffer of that id.
     #[must_use]
     pub fn counts_at(&self, id: BufferId, step: Step) -> bool {
         let buffer = self.buffer(id);

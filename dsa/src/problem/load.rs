@@ -114,32 +114,8 @@ pub(crate) fn counted_pieces(instance: &Instance, scope: Scope) -> impl Iterator
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Buffer, BufferId, InPlace, LiveRange, Pause, Step};
-
-    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
-        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-    }
-
-    #[test]
-    fn the_load_is_the_highest_sum_and_its_first_step() {
-        let instance =
-            Instance::from_buffers(vec![buffer(4, 0, 3), buffer(2, 1, 2), buffer(3, 2, 5), buffer(7, 6, 7)])
-                .expect("valid");
-        assert_eq!(instance.load(), Load { bytes: Bytes::new(7), step: Step::new(2) });
-        let curve = instance.load_curve();
-        let loads: Vec<u64> = (0..8).map(|step| curve.load_at(Step::new(step)).get()).collect();
-        assert_eq!(loads, [4, 6, 7, 3, 3, 0, 7, 0]);
-    }
-
-    #[test]
-    fn a_pause_takes_all_but_its_window_off() {
-        let steps = LiveRange::new(2, 4).expect("not empty");
-        let window = Some(Bytes::new(1)..Bytes::new(3));
-        let paused = buffer(10, 0, 6).with_pauses([Pause { steps, window }]);
-        let curve = Instance::from_buffers(vec![paused]).expect("valid").load_curve();
-        let loads: Vec<u64> = (0..6).map(|step| curve.load_at(Step::new(step)).get()).collect();
-        assert_eq!(loads, [10, 10, 2, 2, 10, 10]);
-    }
+    use crate::testing::test_buffer as buffer;
+    use crate::{BufferId, InPlace, Step};
 
     #[test]
     fn the_load_leaves_out_a_buffer_that_may_overwrite_another() {

@@ -11,7 +11,7 @@ mod rules;
 mod scope;
 pub(crate) mod sweep;
 
-pub use buffer::{Buffer, Pause, Piece, Pieces};
+pub use buffer::{Buffer, Pause, Piece};
 pub use builder::InstanceBuilder;
 pub use columns::{ColumnError, Columns};
 pub use error::InstanceError;

@@ -28,6 +28,7 @@ crate::named_enum! {
 }
 
 /// Why a planner failed.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
@@ -39,12 +40,7 @@ pub enum PlanError {
     Invalid(#[from] Violation),
     /// A claimed bound above the height of a verified plan.
     #[error("a bound of {bound} ({}) was claimed, but a verified plan has height {height}", bound.evidence)]
-    Refuted {
-        /// The claim.
-        bound: Claim,
-        /// The height that refutes it.
-        height: Bytes,
-    },
+    Refuted { bound: Claim, height: Bytes },
     /// Any other error, in the planner's words.
     #[error("{0}")]
     Failed(String),

@@ -19,6 +19,7 @@ pub(super) const WORK_PER_LOOK: u64 = 256;
 /// Receives each event, and the units of work done by then.
 pub(super) type Observer<'i> = Box<dyn FnMut(Event<'_>, u64) + Send + 'i>;
 
+#[derive(Default)]
 pub(super) struct State<'i> {
     pub(super) best: Option<Arc<VerifiedPlan<'i>>>,
     /// The lowest plan, if its verification is pending.
@@ -79,17 +80,7 @@ impl<'i> Run<'i> {
         counts_work: bool,
         observer: Option<Observer<'i>>,
     ) -> Self {
-        let state = State {
-            best: None,
-            pending: None,
-            verified: 0,
-            due: 0,
-            bound: Bound::default(),
-            claimed: Bound::default(),
-            trajectory: Vec::new(),
-            verifying: Duration::ZERO,
-            observer,
-        };
+        let state = State { observer, ..State::default() };
         let shared = Shared {
             instance,
             start: budget.clock.now(),

@@ -29,22 +29,14 @@ pub fn brute_force(instance: &Instance) -> Option<Bytes> {
     over_arenas(instance, &usable_permission_sets(instance.in_place()), &Cell::new(u64::MAX))
 }
 
-/// The height of the lowest plan without hand-overs.
-///
-/// # Panics
-///
-/// Like [`brute_force`].
+/// The height of the lowest plan without hand-overs. Panics like [`brute_force`].
 #[must_use]
 pub fn brute_force_without_hand_over(instance: &Instance) -> Option<Bytes> {
     over_arenas(instance, &[Vec::new()], &Cell::new(u64::MAX))
 }
 
 /// Both [`brute_force`] and [`brute_force_without_hand_over`], or `None` if that takes more than `most` attempted
-/// places. Partly conflicting buffers with pauses can take minutes.
-///
-/// # Panics
-///
-/// Like [`brute_force`].
+/// places. Partly conflicting buffers with pauses can take minutes. Panics like [`brute_force`].
 #[must_use]
 pub fn brute_force_within(instance: &Instance, most: u64) -> Option<[Option<Bytes>; 2]> {
     let left = Cell::new(most);
@@ -279,11 +271,8 @@ fn strike_offsets(list: &mut [bool], offset: usize, rule: &Rule) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Alignment, Arena, KeepApart, LiveRange, Offset};
-
-    fn buffer(size: u64, start: u32, end: u32) -> Buffer {
-        Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-    }
+    use crate::testing::test_buffer as buffer;
+    use crate::{Alignment, Arena, KeepApart, Offset};
 
     fn height(instance: &Instance) -> Option<u64> {
         brute_force(instance).map(Bytes::get)

@@ -35,19 +35,11 @@ const REASON: Duration = Duration::from_secs(3);
 /// - a time limit of a millisecond and a cancelled run end soon and without an error.
 ///
 /// Its descriptor is complete, and its key is kebab-case.
-///
-/// # Panics
-///
-/// If the planner breaks the contract; the message says where and how.
 pub fn check_conformance(planner: &dyn Planner) {
     conformance_on(planner, &corpus());
 }
 
 /// Like [`check_conformance`], on other cases.
-///
-/// # Panics
-///
-/// Like [`check_conformance`].
 pub fn conformance_on(planner: &dyn Planner, cases: &[Case]) {
     let descriptor = planner.descriptor();
     check_descriptor(&descriptor);
@@ -104,8 +96,14 @@ impl Judge<'_> {
         execute(self.planner, instance, self.case_budget(instance), seed)
     }
 
-    fn fail_case(&self, case: &str, what: impl std::fmt::Display) -> ! {
-        panic!("{} breaks its contract on `{case}`: {what}", self.descriptor.key)
+    fn fail_case(&self, case: &Case, what: impl std::fmt::Display) -> ! {
+        panic!("{} breaks its contract on `{}`: {what}", self.descriptor.key, case.name)
+    }
+
+    fn assert_kept(&self, is_kept: bool, case: &Case, breach: impl std::fmt::Display) {
+        if !is_kept {
+            self.fail_case(case, breach);
+        }
     }
 
     fn check_case(&self, case: &Case) {
@@ -114,9 +112,7 @@ impl Judge<'_> {
         match (&outcome.end, refused) {
             (Err(PlanError::Unsupported(feature)), Some(refused)) if *feature == refused => return,
             (Ok(_), None) => {}
-            (end, _) => {
-                self.fail_case(&case.name, format_args!("it ends with {end:?}; unsupported: {refused:?}"))
-            }
+            (end, _) => self.fail_case(case, format_args!("it ends with {end:?}; unsupported: {refused:?}")),
         }
         self.check_plan(case, &outcome);
         self.check_bounds(case, &outcome);
@@ -131,28 +127,24 @@ impl Judge<'_> {
     fn check_plan(&self, case: &Case, outcome: &Outcome<'_>) {
         let Some(best) = &outcome.best else {
             let limited = case.instance.arenas().iter().any(|arena| arena.capacity.is_some());
-            if matches!(outcome.end, Ok(Stop::Finished | Stop::Proved)) && !limited {
-                self.fail_case(&case.name, "it ended by itself, but has no plan");
-            }
+            let ended = matches!(outcome.end, Ok(Stop::Finished | Stop::Proved));
+            self.assert_kept(!ended || limited, case, "it ended by itself, but has no plan");
             return;
         };
         let height = best.height();
         if case.instance.len() <= ORACLE_BUFFERS {
             match oracle_height(&case.instance, best.as_plan()) {
                 Ok(true_height) if true_height == height => {}
-                Ok(other) => {
-                    self.fail_case(&case.name, format_args!("its plan is {other} high, not {height}"))
-                }
-                Err(fault) => self.fail_case(&case.name, format_args!("its plan is not valid: {fault}")),
+                Ok(other) => self.fail_case(case, format_args!("its plan is {other} high, not {height}")),
+                Err(fault) => self.fail_case(case, format_args!("its plan is not valid: {fault}")),
             }
         }
         let least = if best.in_place().is_empty() { case.without_hand_over } else { case.optimum };
         if let Some(least) = least.filter(|&least| height < least) {
-            self.fail_case(&case.name, format_args!("a height of {height} lies below the optimum {least}"));
+            self.fail_case(case, format_args!("a height of {height} lies below the optimum {least}"));
         }
-        if !self.descriptor.honours.in_place && !best.in_place().is_empty() {
-            self.fail_case(&case.name, "it hands over in place, which its descriptor denies");
-        }
+        let is_permitted = self.descriptor.honours.in_place || best.in_place().is_empty();
+        self.assert_kept(is_permitted, case, "it hands over in place, which its descriptor denies");
     }
 
     fn check_bounds(&self, case: &Case, outcome: &Outcome<'_>) {
@@ -160,11 +152,8 @@ impl Judge<'_> {
         for (scope, optimum) in scopes {
             let claim = outcome.bound.best_claim(scope);
             if let Some(optimum) = optimum.filter(|&optimum| claim.value > optimum) {
-                let evidence = claim.evidence;
-                self.fail_case(
-                    &case.name,
-                    format_args!("bound {claim} ({evidence}, {scope:?}) lies above the optimum {optimum}"),
-                );
+                let bound = format!("{claim} ({}, {scope:?})", claim.evidence);
+                self.fail_case(case, format_args!("bound {bound} lies above the optimum {optimum}"));
             }
         }
     }
@@ -173,12 +162,9 @@ impl Judge<'_> {
         for pair in outcome.trajectory.windows(2) {
             let (before, after) = (pair[0], pair[1]);
             let lower = before.height.is_none_or(|old| after.height.is_some_and(|new| new <= old));
-            if !lower || after.bound < before.bound || after.elapsed < before.elapsed {
-                self.fail_case(
-                    &case.name,
-                    format_args!("its trajectory goes back from {before:?} to {after:?}"),
-                );
-            }
+            let is_kept = lower && after.bound >= before.bound && after.elapsed >= before.elapsed;
+            let breach = format!("its trajectory goes back from {before:?} to {after:?}");
+            self.assert_kept(is_kept, case, breach);
         }
     }
 
@@ -189,21 +175,15 @@ impl Judge<'_> {
         let load =
             if hands_over { case.instance.load() } else { case.instance.load_without_in_place() }.bytes;
         match self.descriptor.guarantee {
-            Guarantee::Ratio(ratio)
-                if is_plain(&case.instance) && as_float(height) > ratio * as_float(load) =>
-            {
-                self.fail_case(
-                    &case.name,
-                    format_args!("a height of {height} exceeds {ratio} times the load {load}"),
-                );
+            Guarantee::Ratio(ratio) if is_plain(&case.instance) => {
+                let is_kept = as_float(height) <= ratio * as_float(load);
+                let breach = format!("a height of {height} exceeds {ratio} times the load {load}");
+                self.assert_kept(is_kept, case, breach);
             }
             Guarantee::Exact if self.sees_all(&case.instance) && case.instance.len() <= EXACT_BUFFERS => {
                 let optimum = if hands_over { case.optimum } else { case.without_hand_over };
                 if let Some(optimum) = optimum.filter(|&optimum| height != optimum) {
-                    self.fail_case(
-                        &case.name,
-                        format_args!("it ended at {height}, not at the optimum {optimum}"),
-                    );
+                    self.fail_case(case, format_args!("it ended at {height}, not at the optimum {optimum}"));
                 }
             }
             _ => {}
@@ -233,16 +213,13 @@ impl Judge<'_> {
         let again = self.run_case(&case.instance, 7);
         if self.is_repeatable(&again) && plan(&again) != plan(outcome) {
             let ends = [outcome, &again].map(|run| (run.end.clone(), run.height(), run.elapsed));
-            self.fail_case(&case.name, format_args!("the same seed gives another plan: {ends:?}"));
+            self.fail_case(case, format_args!("the same seed gives another plan: {ends:?}"));
         }
         if !self.descriptor.randomized {
             let other = self.run_case(&case.instance, 8);
-            if self.is_repeatable(&other) && plan(&other) != plan(outcome) {
-                self.fail_case(
-                    &case.name,
-                    "another seed gives another plan, but it says that it is not randomised",
-                );
-            }
+            let is_same = !self.is_repeatable(&other) || plan(&other) == plan(outcome);
+            let breach = "another seed gives another plan, but it says that it is not randomised";
+            self.assert_kept(is_same, case, breach);
         }
     }
 
@@ -260,9 +237,8 @@ impl Judge<'_> {
             let other = self.run_case(&variant, 7);
             let offsets: Vec<Offset> = best.offsets().iter().map(|o| Offset::new(o.get() * factor)).collect();
             let same = other.best.as_ref().is_some_and(|plan| plan.offsets() == offsets);
-            if self.is_repeatable(&other) && !same {
-                self.fail_case(&case.name, format_args!("{what} give another plan"));
-            }
+            let is_kept = same || !self.is_repeatable(&other);
+            self.assert_kept(is_kept, case, format_args!("{what} give another plan"));
         }
     }
 
@@ -275,11 +251,9 @@ impl Judge<'_> {
             let outcome = execute(self.planner, &case.instance, budget, 7);
             let took = stopwatch.elapsed();
             if let Err(error) = &outcome.end {
-                self.fail_case(&case.name, format_args!("{what} is an error: {error}"));
+                self.fail_case(case, format_args!("{what} is an error: {error}"));
             }
-            if took > REASON {
-                self.fail_case(&case.name, format_args!("{what} took {took:?}"));
-            }
+            self.assert_kept(took <= REASON, case, format_args!("{what} took {took:?}"));
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::samples::test_buffer;
 use crate::{
     Alignment, Arena, ArenaId, Buffer, BufferId, Bytes, InPlace, Instance, KeepApart, LiveRange, Offset,
     Pause,
@@ -33,10 +34,6 @@ const FILES: [&str; 7] = [
 ];
 
 /// All cases.
-///
-/// # Panics
-///
-/// If a corpus file is broken, which a test of this crate rules out.
 #[must_use]
 pub fn corpus() -> Vec<Case> {
     let read = |text: &str| serde_json::from_str::<CaseFile>(text).expect("the corpus is well formed");
@@ -146,11 +143,8 @@ impl FileCase {
     }
 
     fn build_instance(&self) -> Instance {
-        let mut buffers: Vec<Buffer> = self
-            .buffers
-            .iter()
-            .map(|&(size, start, end)| Buffer::new(Bytes::new(size), live_range(start, end)))
-            .collect();
+        let mut buffers: Vec<Buffer> =
+            self.buffers.iter().map(|&(size, start, end)| test_buffer(size, start, end)).collect();
         for &(id, align) in &self.align {
             buffers[id as usize].align = Alignment::new(align).expect("alignments are positive");
         }
@@ -162,8 +156,9 @@ impl FileCase {
         }
         for &(id, start, end, window) in &self.pauses {
             let window = window.map(|(low, high)| Bytes::new(low)..Bytes::new(high));
+            let steps = LiveRange::new(start, end).expect("live ranges of the corpus are not empty");
             let pauses = &mut buffers[id as usize].pauses;
-            *pauses = [pauses.as_ref(), &[Pause { steps: live_range(start, end), window }]].concat().into();
+            *pauses = [pauses.as_ref(), &[Pause { steps, window }]].concat().into();
         }
         let arena =
             |capacity: &Option<u64>| Arena { name: String::new(), capacity: capacity.map(Bytes::new) };
@@ -176,8 +171,4 @@ impl FileCase {
             .build()
             .expect("a case of the corpus is valid")
     }
-}
-
-fn live_range(start: u32, end: u32) -> LiveRange {
-    LiveRange::new(start, end).expect("live ranges of the corpus are not empty")
 }

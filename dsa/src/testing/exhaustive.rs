@@ -19,8 +19,7 @@ use crate::{BufferId, Bytes, Instance};
 ///
 /// # Panics
 ///
-/// If the instance has any feature besides plain buffers: an alignment, a pin, a pause, a permission, several arenas or
-/// a capacity, a pair to keep apart.
+/// If the instance does not have [plain](is_plain) buffers alone.
 #[must_use]
 pub fn lowest_height(instance: &Instance, nodes: u64) -> Option<Bytes> {
     assert!(is_plain(instance), "only plain buffers can be searched exhaustively");
@@ -29,7 +28,10 @@ pub fn lowest_height(instance: &Instance, nodes: u64) -> Option<Bytes> {
     done.then(|| Bytes::new(search.best))
 }
 
-fn is_plain(instance: &Instance) -> bool {
+/// Whether the instance has plain buffers alone: no alignment, pin, pause, permission or pair to keep apart, and one
+/// arena without a capacity.
+#[must_use]
+pub fn is_plain(instance: &Instance) -> bool {
     let plain = |b: &crate::Buffer| b.align.get() == 1 && b.pin.is_none() && b.pauses.is_empty();
     let one_arena = matches!(instance.arenas(), [arena] if arena.capacity.is_none());
     instance.buffers().iter().all(plain)

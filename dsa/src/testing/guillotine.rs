@@ -12,7 +12,8 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::{Buffer, Bytes, Instance, LiveRange, Offset, Plan};
+use super::samples::test_buffer;
+use crate::{Bytes, Instance, Offset, Plan};
 
 /// A rectangle to cut.
 #[derive(Clone, Copy)]
@@ -57,10 +58,7 @@ pub fn guillotine_instance(buffers: u32, height: Bytes, seed: u64) -> (Instance,
     }
     pieces.shuffle(&mut rng);
     let offsets: Vec<Offset> = pieces.iter().map(|piece| Offset::new(piece.low)).collect();
-    let buffer = |piece: &Sheet| {
-        let live = LiveRange::new(piece.start, piece.end).expect("pieces are not empty");
-        Buffer::new(Bytes::new(piece.high - piece.low), live)
-    };
+    let buffer = |piece: &Sheet| test_buffer(piece.high - piece.low, piece.start, piece.end);
     let instance = Instance::from_buffers(pieces.iter().map(buffer).collect());
     (instance.expect("plain buffers that fit one arena"), Plan::from_offsets(offsets))
 }

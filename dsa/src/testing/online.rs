@@ -61,10 +61,6 @@ pub fn allocator_calls() -> impl Strategy<Value = Vec<AllocatorCall>> {
 /// Makes the calls on a new allocator. After each call, checks that no live memory was handed out again and that every
 /// block has memory. Also checks that addresses that are not live were refused, and that the allocator's figures match
 /// its backing. At the end, everything is freed and given back.
-///
-/// # Errors
-///
-/// The first problem found.
 pub fn abuse_allocator(
     build: impl FnOnce(Box<dyn Backing>) -> Box<dyn OnlineAllocator>,
     capacity: Capacity,
@@ -242,8 +238,6 @@ mod tests {
             self.count(self.usage.reserved.get() - size);
             Ok(())
         }
-
-        fn release_cached(&mut self) {}
 
         fn usage(&self) -> Usage {
             self.usage

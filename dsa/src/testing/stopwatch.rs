@@ -26,10 +26,6 @@ impl Stopwatch {
     }
 
     /// Panics if more than `limit` has elapsed.
-    ///
-    /// # Panics
-    ///
-    /// If so.
     pub fn assert_within(&self, limit: Duration) {
         let elapsed = self.elapsed();
         assert!(elapsed <= limit, "took {elapsed:?}, more than {limit:?}");

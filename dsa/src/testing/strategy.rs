@@ -35,23 +35,6 @@ pub struct Shape {
     apart: bool,
 }
 
-impl Default for Shape {
-    fn default() -> Self {
-        Self {
-            max_buffers: 8,
-            max_steps: 12,
-            max_size: 16,
-            pins: false,
-            alignment: false,
-            in_place: false,
-            pauses: false,
-            windows: false,
-            arenas: false,
-            apart: false,
-        }
-    }
-}
-
 impl Shape {
     /// Plain buffers; the default.
     #[must_use]
@@ -73,9 +56,18 @@ impl Shape {
     }
 }
 
-/// Setters of a shape; `least` is the least value that a number may have.
+/// Defaults and setters of a shape; `least` is the least value that a number may have.
 macro_rules! setters {
-    ($($(#[$doc:meta])* $setter:ident($field:ident: $kind:ty $(, least $least:literal)?);)*) => {
+    ($(
+        $(#[$doc:meta])*
+        $setter:ident($field:ident: $kind:ty = $default:literal $(, least $least:literal)?);
+    )*) => {
+        impl Default for Shape {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+
         impl Shape {
             $($(#[$doc])*
             #[must_use]
@@ -88,26 +80,26 @@ macro_rules! setters {
 }
 
 setters! {
-    /// The most buffers. Default: 8.
-    with_max_buffers(max_buffers: usize);
-    /// Live ranges lie between step 0 and this step; at least 1. Default: 12.
-    with_max_steps(max_steps: u32, least 1);
-    /// The largest size in bytes; at least 1. Default: 16.
-    with_max_size(max_size: u64, least 1);
-    /// Whether buffers may be pinned (always at the offsets of some valid plan). Default: no.
-    with_pins(pins: bool);
-    /// Whether alignments of 2, 3, 4 and 8 bytes may appear. Default: no.
-    with_alignment(alignment: bool);
-    /// Whether buffers may overwrite others. Default: no.
-    with_in_place(in_place: bool);
-    /// Whether there may be pauses without a window. Default: no.
-    with_pauses(pauses: bool);
-    /// Whether there may be pauses that keep a window. Default: no.
-    with_windows(windows: bool);
-    /// Whether there may be up to three arenas, and capacities that some valid plan keeps. Default: no.
-    with_arenas(arenas: bool);
-    /// Whether there may be pairs to keep apart. Default: no.
-    with_apart(apart: bool);
+    /// The most buffers.
+    with_max_buffers(max_buffers: usize = 8);
+    /// Live ranges lie between step 0 and this step; at least 1.
+    with_max_steps(max_steps: u32 = 12, least 1);
+    /// The largest size in bytes; at least 1.
+    with_max_size(max_size: u64 = 16, least 1);
+    /// Whether buffers may be pinned (always at the offsets of some valid plan).
+    with_pins(pins: bool = false);
+    /// Whether alignments of 2, 3, 4 and 8 bytes may appear.
+    with_alignment(alignment: bool = false);
+    /// Whether buffers may overwrite others.
+    with_in_place(in_place: bool = false);
+    /// Whether there may be pauses without a window.
+    with_pauses(pauses: bool = false);
+    /// Whether there may be pauses that keep a window.
+    with_windows(windows: bool = false);
+    /// Whether there may be up to three arenas, and capacities that some valid plan keeps.
+    with_arenas(arenas: bool = false);
+    /// Whether there may be pairs to keep apart.
+    with_apart(apart: bool = false);
 }
 
 /// Steps before the pause, steps in it, and the two ends of its window.
@@ -194,26 +186,16 @@ fn assemble_instance(shape: Shape, drafts: &[Draft], slack: &[Option<u64>]) -> I
         return free;
     }
     let plan = first_fit(&free, &[], &[]);
-    let tops = arena_tops(&free, &plan);
+    let tops = plan.arena_heights(&free).expect("totals of an instance fit 64 bits");
     let name = |number: usize| format!("arena-{number}");
     let arenas = slack.iter().zip(&tops).enumerate().map(|(number, (slack, top))| Arena {
         name: name(number),
-        capacity: slack.filter(|_| shape.arenas).map(|slack| Bytes::new(top + slack)),
+        capacity: slack.filter(|_| shape.arenas).map(|slack| Bytes::new(top.get() + slack)),
     });
     let pinned = buffers.iter().zip(drafts).zip(&plan.offsets).map(|((buffer, draft), &offset)| {
         if draft.pinned { buffer.clone().with_pin(offset) } else { buffer.clone() }
     });
     builder().buffers(pinned).arenas(arenas).build().expect("pinned as in a valid plan")
-}
-
-/// The highest end in each arena.
-fn arena_tops(instance: &Instance, plan: &Plan) -> Vec<u64> {
-    let mut tops = vec![0; instance.arenas().len()];
-    for (buffer, offset) in instance.buffers().iter().zip(&plan.offsets) {
-        let top: &mut u64 = &mut tops[buffer.arena.index()];
-        *top = (*top).max(offset.get() + buffer.size.get());
-    }
-    tops
 }
 
 fn draft_buffer(draft: &Draft, before: &[Buffer], arenas: usize) -> Buffer {

@@ -44,13 +44,9 @@ impl LoadCurve {
     /// The highest point; the first if several are equal.
     #[must_use]
     pub fn peak(&self) -> Load {
-        let mut peak = Load::default();
-        for &(step, bytes) in &self.points {
-            if bytes > peak.bytes {
-                peak = Load { bytes, step };
-            }
-        }
-        peak
+        // Of several that are equal, `max_by_key` takes the last.
+        let highest = self.points.iter().rev().max_by_key(|&&(_, bytes)| bytes);
+        highest.map(|&(step, bytes)| Load { bytes, step }).unwrap_or_default()
     }
 
     /// The bytes in use at `step`.

@@ -181,10 +181,4 @@ mod tests {
         }
         assert_eq!(Alignment::new(0), None);
     }
-
-    #[test]
-    fn the_end_of_an_offset_near_two_to_the_64_is_none() {
-        assert_eq!(Offset::new(u64::MAX - 1).end_of(Bytes::new(2)), None);
-        assert_eq!(Offset::new(u64::MAX - 2).end_of(Bytes::new(2)), Some(Offset::new(u64::MAX)));
-    }
 }

@@ -1,7 +1,7 @@
 //! Checks the corpus: searches find every optimum again, and every adversary still defeats its heuristic.
 
 use planlab_dsa::testing::{
-    Case, brute_force, brute_force_without_hand_over, corpus, guillotine_instance, lowest_height,
+    Case, brute_force, brute_force_without_hand_over, corpus, guillotine_instance, is_plain, lowest_height,
 };
 use planlab_dsa::{Bytes, Scope, initial_bound};
 
@@ -10,16 +10,6 @@ mod greedy;
 
 /// Placements within which the search proves every optimum of a plain case.
 const NODES: u64 = 2_000_000;
-
-fn is_plain(case: &Case) -> bool {
-    let instance = &case.instance;
-    let plain = |b: &planlab_dsa::Buffer| b.align.get() == 1 && b.pin.is_none() && b.pauses.is_empty();
-    let one_arena = instance.arenas().len() == 1 && instance.arenas()[0].capacity.is_none();
-    instance.buffers().iter().all(plain)
-        && one_arena
-        && instance.in_place().is_empty()
-        && instance.keep_apart_pairs().is_empty()
-}
 
 fn named(name: &str) -> Case {
     corpus().into_iter().find(|case| case.name == name).unwrap_or_else(|| panic!("no case `{name}`"))
@@ -55,7 +45,8 @@ fn brute_force_finds_every_small_optimum() {
 #[test]
 fn branch_and_bound_proves_every_plain_optimum() {
     let cases = corpus();
-    let small: Vec<&Case> = cases.iter().filter(|case| is_plain(case) && case.instance.len() <= 20).collect();
+    let small: Vec<&Case> =
+        cases.iter().filter(|case| is_plain(&case.instance) && case.instance.len() <= 20).collect();
     assert!(small.len() >= 20, "only {} cases", small.len());
     for case in small {
         assert_eq!(lowest_height(&case.instance, NODES), case.optimum, "{}", case.name);
@@ -68,7 +59,7 @@ fn twenty_instances_and_more_have_their_optimum_above_the_load() {
     let above = |case: &&Case| {
         case.name.starts_with("above-load")
             && case.optimum > Some(case.instance.load().bytes)
-            && is_plain(case)
+            && is_plain(&case.instance)
     };
     let sizes: Vec<usize> = cases.iter().filter(above).map(|case| case.instance.len()).collect();
     assert!(sizes.len() >= 20, "{sizes:?}");

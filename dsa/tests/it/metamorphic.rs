@@ -1,7 +1,7 @@
 //! Renaming buffers, reversing time, scaling sizes and shifting steps keep the results.
 
-use crate::common::{config, relabel, relabel_plan, reverse, scale, scale_plan, shift};
-use planlab_dsa::testing::{Shape, brute_force, instances, plans_for};
+use crate::common::{config, planned, relabel, relabel_plan, reverse, scale, scale_plan, shift};
+use planlab_dsa::testing::{Shape, brute_force, instances};
 use planlab_dsa::{
     Bytes, Digest, Instance, Plan, Scope, Violation, alignment_bound, initial_bound, pin_bound,
 };
@@ -30,13 +30,6 @@ fn measures(instance: &Instance) -> [Option<u64>; 7] {
 fn verdict(instance: &Instance, plan: &Plan) -> Result<u64, &'static str> {
     let verified = instance.verify(plan.clone());
     verified.map(|verified| verified.height().get()).map_err(|violation| violation.kind())
-}
-
-fn planned(shape: Shape) -> impl Strategy<Value = (Instance, Plan)> {
-    instances(shape).prop_flat_map(|instance| {
-        let plans = plans_for(&instance);
-        (Just(instance), plans)
-    })
 }
 
 fn shuffled() -> impl Strategy<Value = (Instance, Plan, Vec<usize>)> {

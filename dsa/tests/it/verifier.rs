@@ -1,18 +1,11 @@
 //! The verifier agrees with the oracle on valid, nearly valid and arbitrary plans.
 
-use crate::common::config;
-use planlab_dsa::testing::{Fault, Shape, instances, oracle_height, plan_faults, plans_for};
+use crate::common::{config, planned};
+use planlab_dsa::testing::{Fault, Shape, oracle_height, plan_faults};
 use planlab_dsa::{Instance, Plan, Violation};
 use proptest::prelude::*;
 
 const FILE: &str = "tests/verifier.regressions";
-
-fn with_plan(shape: Shape) -> impl Strategy<Value = (Instance, Plan)> {
-    instances(shape).prop_flat_map(|instance| {
-        let plans = plans_for(&instance);
-        (Just(instance), plans)
-    })
-}
 
 /// Whether the oracle reports the same fault as the verifier.
 fn is_found(violation: &Violation, faults: &[Fault]) -> bool {
@@ -45,7 +38,7 @@ fn agrees(instance: &Instance, plan: &Plan) -> Result<(), TestCaseError> {
         }
         (verified, found) => prop_assert!(false, "the verifier: {verified:?}, the oracle: {found:?}"),
     }
-    Ok(())
+    names_the_earliest(instance, plan)
 }
 
 /// Among all overlaps the verifier reports one at the earliest step, with steps and addresses that both buffers use.
@@ -79,24 +72,21 @@ proptest! {
     #![proptest_config(config(3000, FILE))]
 
     #[test]
-    fn the_verifier_is_the_oracle((instance, plan) in with_plan(Shape::every_feature())) {
+    fn the_verifier_is_the_oracle((instance, plan) in planned(Shape::every_feature())) {
         agrees(&instance, &plan)?;
-        names_the_earliest(&instance, &plan)?;
     }
 
     #[test]
     fn the_verifier_is_the_oracle_where_much_is_handed_over(
-        (instance, plan) in with_plan(Shape::plain_buffers().with_in_place(true).with_max_steps(5).with_windows(true))
+        (instance, plan) in planned(Shape::plain_buffers().with_in_place(true).with_max_steps(5).with_windows(true))
     ) {
         agrees(&instance, &plan)?;
-        names_the_earliest(&instance, &plan)?;
     }
 
     #[test]
     fn the_verifier_is_the_oracle_on_plain_buffers(
-        (instance, plan) in with_plan(Shape::plain_buffers().with_max_buffers(20).with_max_steps(6))
+        (instance, plan) in planned(Shape::plain_buffers().with_max_buffers(20).with_max_steps(6))
     ) {
         agrees(&instance, &plan)?;
-        names_the_earliest(&instance, &plan)?;
     }
 }

@@ -13,7 +13,7 @@ use super::writers::Writers;
 /// The most pairs of operations that may depend on each other through tensors: about 1 GiB with both directions.
 const MOST_DEPENDENCIES: usize = 1 << 26;
 
-/// Collects the parts of a [`Graph`].
+/// Collects the parts of a [`Graph`]. All methods that take an id panic if there is no such tensor or operation.
 #[derive(Clone, Debug, Default)]
 pub struct GraphBuilder {
     tensors: Vec<Tensor>,
@@ -44,10 +44,6 @@ impl GraphBuilder {
     }
 
     /// Adds a tensor to the outputs of an operation.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such operation.
     pub fn also_writes(&mut self, op: OpId, tensor: TensorId) {
         self.operations[op.index()].writes.push(tensor);
     }
@@ -65,20 +61,12 @@ impl GraphBuilder {
     }
 
     /// The size of a tensor in bytes.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such tensor.
     #[must_use]
     pub fn tensor_bytes(&self, tensor: TensorId) -> Bytes {
         self.tensors[tensor.index()].bytes
     }
 
     /// Checks all rules. The operations must have been added in an order in which they can run.
-    ///
-    /// # Errors
-    ///
-    /// The first rule that is broken.
     pub fn build(self) -> Result<Graph, GraphError> {
         let graph = self.build_unordered()?;
         // Dependencies are computed again where they are needed; this call only counts them.
@@ -296,6 +284,10 @@ pub(super) mod tests {
         let (mut graph, ..) = two();
         graph.add_tensor(Tensor::new("nothing", Bytes::ZERO));
         assert_eq!(graph.build(), Err(GraphError::ZeroBytes { tensor: TensorId::from_index(2) }));
+
+        let (mut graph, ..) = two();
+        graph.add_operation(Operation { seconds: Some(f64::NAN), ..Operation::new("x") });
+        assert_eq!(graph.build(), Err(GraphError::BadTime { op, seconds: "NaN".to_owned() }));
     }
 
     #[test]
@@ -331,12 +323,11 @@ pub(super) mod tests {
 
     #[test]
     fn two_operations_that_make_one_tensor_are_both_named() {
-        let (mut graph, small, _) = two();
-        graph.add_operation(Operation::new("f").with_outputs([small]));
-        graph.add_operation(Operation::new("update").with_inputs([small]).with_outputs([small]));
-        graph.add_operation(Operation::new("g").with_outputs([small]));
-        let (first, second) = (OpId::from_index(0), OpId::from_index(2));
-        assert_eq!(graph.build(), Err(GraphError::TwoWriters { tensor: small, first, second }));
+        let (mut graph, tensor, _) = two();
+        let first = graph.add_operation(Operation::new("f").with_outputs([tensor]));
+        graph.add_operation(Operation::new("update").with_inputs([tensor]).with_outputs([tensor]));
+        let second = graph.add_operation(Operation::new("g").with_outputs([tensor]));
+        assert_eq!(graph.build(), Err(GraphError::TwoWriters { tensor, first, second }));
     }
 
     #[test]
@@ -364,8 +355,7 @@ pub(super) mod tests {
             graph
         };
         let graph = chain(0).build_in_any_order().expect("valid");
-        let kinds: Vec<&str> = graph.operations().iter().map(|operation| &*operation.op).collect();
-        assert_eq!(kinds, ["free", "a", "b", "c"]);
+        assert_eq!(kinds(&graph), ["free", "a", "b", "c"]);
         assert_eq!(graph.maker_of(TensorId::from_index(3)), Some(OpId::from_index(3)));
         assert!(matches!(chain(0).build(), Err(GraphError::ReadBeforeWrite { .. })));
         let error = chain(3).build_in_any_order().expect_err("a cycle");
@@ -390,14 +380,6 @@ pub(super) mod tests {
         bad(view(1, 7, 0), "there is no such tensor");
         bad(view(1, 2, 0), "the aliases form a cycle");
         bad(view(1, 1, 0).as_external(), "it is external, but its base is not");
-    }
-
-    #[test]
-    fn a_time_is_a_number() {
-        let (mut graph, ..) = two();
-        let op = Operation { seconds: Some(f64::NAN), ..Operation::new("x") };
-        graph.add_operation(op);
-        assert!(matches!(graph.build(), Err(GraphError::BadTime { .. })));
     }
 
     fn kinds(graph: &Graph) -> Vec<&str> {

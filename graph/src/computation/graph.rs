@@ -88,13 +88,6 @@ impl Graph {
         self.sources[tensor.index()].is_none() && self.writers.writers_of(self.span(tensor)).next().is_none()
     }
 
-    /// The number of floating-point operations of the whole graph.
-    #[must_use]
-    pub fn total_flops(&self) -> u128 {
-        self.operations.iter().map(|operation| u128::from(operation.flops)).sum()
-    }
-
-    /// The tensors and the operations.
     pub(crate) fn into_parts(self) -> (Vec<Tensor>, Vec<Operation>) {
         (self.tensors, self.operations)
     }

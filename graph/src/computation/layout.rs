@@ -49,7 +49,6 @@ impl Layout {
         Self { spans, parts }
     }
 
-    /// The bytes of a tensor.
     pub(crate) fn span(&self, tensor: TensorId) -> Span {
         self.spans[tensor.index()]
     }

@@ -50,10 +50,7 @@ impl Neighbours {
 }
 
 /// The operations in an order in which each precedes its neighbours; among several candidates the lowest comes first.
-///
-/// # Errors
-///
-/// A cycle, if there is no such order: each operation is a neighbour of the one before it.
+/// `Err`: a cycle, if there is no such order; each operation in it is a neighbour of the one before.
 pub(crate) fn topological_order(after: &Neighbours) -> Result<Vec<OpId>, Vec<OpId>> {
     let mut waiting = after.in_degrees();
     let ids = || (0..after.pair_count()).map(OpId::from_index);

@@ -33,9 +33,7 @@ pub(crate) struct Writers {
 }
 
 impl Writers {
-    /// # Errors
-    ///
-    /// [`GraphError::OverlappingWriters`].
+    /// The writers, or [`GraphError::OverlappingWriters`].
     pub(crate) fn new(layout: &Layout, operations: &[Operation]) -> Result<Self, GraphError> {
         let mut of = BTreeMap::<TensorId, Vec<Written>>::new();
         for (index, operation) in operations.iter().enumerate() {
@@ -90,12 +88,8 @@ fn join_written(sorted: &[Written]) -> Result<Vec<Written>, GraphError> {
 
 fn clash_error(one: Written, other: Written) -> GraphError {
     let (first, second) = if one.op < other.op { (one, other) } else { (other, one) };
-    GraphError::OverlappingWriters {
-        tensor: second.tensor,
-        other: first.tensor,
-        first: first.op,
-        second: second.op,
-    }
+    let (tensor, other) = (second.tensor, first.tensor);
+    GraphError::OverlappingWriters { tensor, other, first: first.op, second: second.op }
 }
 
 #[cfg(test)]

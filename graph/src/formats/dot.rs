@@ -26,10 +26,6 @@ use crate::{Dependencies, Graph, OpId, OrderError, TensorId, lower_graph};
 /// assert!(text.contains(r#"o0 -> o1 [label="x\n3.0 MiB"]"#));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-///
-/// # Errors
-///
-/// Like [`lower_graph`](crate::lower_graph).
 pub fn write_dot(graph: &Graph, order: &[OpId]) -> Result<String, OrderError> {
     let instance = lower_graph(graph, order)?.instance;
     let (curve, peak) = (instance.load_curve(), instance.load().bytes);

@@ -7,11 +7,7 @@ use serde::de::DeserializeOwned;
 /// A line, and its number from 1.
 type Line<'t> = (u64, &'t str);
 
-/// The header of a file, and the further lines; empty lines are left out.
-///
-/// # Errors
-///
-/// If there is no header.
+/// The header of a file, or an error without one, and the further lines; empty lines are left out.
 pub(super) fn split_header<'t>(
     file: &str,
     text: &'t str,
@@ -37,7 +33,6 @@ pub(super) fn parse_header<H: DeserializeOwned>(text: &str, kind: &str) -> Resul
     serde_json::from_str(text).map_err(bad)
 }
 
-/// An object as a line.
 pub(super) fn to_line(object: &impl Serialize) -> String {
     // Numbers, strings and lists of them always have a JSON form.
     serde_json::to_string(object).map_or_else(|_| String::new(), |text| text + "\n")

@@ -210,15 +210,8 @@ impl NetDraft {
         self.lines.push((line, raw.name.clone()));
         self.forward.push(forward_seconds);
         self.backward.push(backward_seconds);
-        self.functions.push(Function {
-            name: raw.name,
-            kind: raw.kind,
-            inputs: raw.inputs,
-            output: raw.output,
-            needs: raw.needs,
-            forward,
-            backward,
-        });
+        let RawFunction { name, kind, inputs, output, needs, .. } = raw;
+        self.functions.push(Function { name, kind, inputs, output, needs, forward, backward });
         Ok(())
     }
 
@@ -326,19 +319,18 @@ mod tests {
         assert_eq!(refusal(&[HEADER]), "n.jsonl:1: a net without functions");
         assert_eq!(refusal(&[HEADER, CONV]), "n.jsonl:2: map 1 stands where map 0 should");
         assert_eq!(refusal(&[HEADER, &IMAGE.replace("64", "0")]), "n.jsonl:2: map `image` has 0 bytes");
-        let timeless = FIRST.replace(r#","backward_seconds":0.25"#, "");
-        assert_eq!(
-            refusal(&[HEADER, IMAGE, CONV, &timeless]),
-            "n.jsonl:4: function `conv` has no times: neither `backward` nor `backward_seconds`"
-        );
-        let negative = FIRST.replace("0.25", "-1");
-        assert_eq!(
-            refusal(&[HEADER, IMAGE, CONV, &negative]),
-            "n.jsonl:4: field `backward_seconds` is -1.0, not a time"
-        );
-        let unknown = FIRST.replace(r#""needs":[0]"#, r#""needs":[7]"#);
-        let lost = refusal(&[HEADER, IMAGE, CONV, &unknown, ""]);
-        assert_eq!(lost, "n.jsonl:4: function `conv` names map 7, but there are 2 maps");
+        for (from, to, reason) in [
+            (
+                r#","backward_seconds":0.25"#,
+                "",
+                "function `conv` has no times: neither `backward` nor `backward_seconds`",
+            ),
+            ("0.25", "-1", "field `backward_seconds` is -1.0, not a time"),
+            (r#""needs":[0]"#, r#""needs":[7]"#, "function `conv` names map 7, but there are 2 maps"),
+        ] {
+            let lines = [HEADER, IMAGE, CONV, &FIRST.replace(from, to), ""];
+            assert_eq!(refusal(&lines), format!("n.jsonl:4: {reason}"));
+        }
         let text = [HEADER, IMAGE, CONV, FIRST].join("\n");
         let alone = SchedulingProblem::read_jsonl("n.jsonl", &text, None).expect_err("no machine");
         assert_eq!(alone.to_string(), "n.jsonl:1: the file names no machine");

@@ -84,7 +84,6 @@ enum Role {
 }
 
 impl Role {
-    /// The role of a kind of layer.
     fn from_layer_kind(layer: &str) -> Option<Self> {
         let function = |kind, needs_input, needs_output| Self::Function { kind, needs_input, needs_output };
         Some(match layer {
@@ -309,27 +308,20 @@ node6 -- Linear(in_features=2, out_features=1) -- forward_compute_time=1.000, ba
 
     #[test]
     fn a_bad_profile_is_refused_with_line_and_reason() {
-        let refusal = |from: &str, to: &str| {
-            PipeDream::read("p.txt", &GOOD.replace(from, to), 4).expect_err("refused").to_string()
-        };
-        assert_eq!(refusal("ReLU", "Swish"), "p.txt:1: a layer of unknown kind `Swish`");
-        assert_eq!(
-            refusal("time=4.000", "time=-4"),
-            "p.txt:3: `forward_compute_time` is `-4`, not a number 0 or above"
-        );
-        assert_eq!(
-            refusal("size=120.000", "size=120.5"),
-            "p.txt:3: `parameter_size` is 120.5, not a number of bytes"
-        );
-        assert_eq!(refusal("activation_size=40.000, ", ""), "p.txt:2: no `activation_size`");
-        assert_eq!(refusal("\tnode1 -- node2", "\tnode1 -- node9"), "p.txt:7: node9 is no layer");
-        assert_eq!(
-            refusal("\tnode1 -- node2", "\tnode3 -- node2"),
-            "p.txt:7: node2 reads node3, which is not before it"
-        );
-        assert_eq!(refusal("\tnode1 -- node2", "\tnode1"), "p.txt:7: an edge is `node1 -- node2`");
-        assert_eq!(refusal("node6 --", "node5 --"), "p.txt:6: node5 is there already");
-        assert_eq!(refusal(GOOD, ""), "p.txt:1: a profile without layers");
+        for (from, to, reason) in [
+            ("ReLU", "Swish", "1: a layer of unknown kind `Swish`"),
+            ("time=4.000", "time=-4", "3: `forward_compute_time` is `-4`, not a number 0 or above"),
+            ("size=120.000", "size=120.5", "3: `parameter_size` is 120.5, not a number of bytes"),
+            ("activation_size=40.000, ", "", "2: no `activation_size`"),
+            ("\tnode1 -- node2", "\tnode1 -- node9", "7: node9 is no layer"),
+            ("\tnode1 -- node2", "\tnode3 -- node2", "7: node2 reads node3, which is not before it"),
+            ("\tnode1 -- node2", "\tnode1", "7: an edge is `node1 -- node2`"),
+            ("node6 --", "node5 --", "6: node5 is there already"),
+            (GOOD, "", "1: a profile without layers"),
+        ] {
+            let refused = PipeDream::read("p.txt", &GOOD.replace(from, to), 4).expect_err(reason);
+            assert_eq!(refused.to_string(), format!("p.txt:{reason}"));
+        }
         assert!(PipeDream::read("p.txt", GOOD, 0).is_err());
     }
 
@@ -344,12 +336,8 @@ node6 -- Linear(in_features=2, out_features=1) -- forward_compute_time=1.000, ba
         assert!(problem(GOOD, most).is_ok());
         for batch in [most + 1, u64::MAX] {
             let text = refusal(GOOD, batch);
-            assert!(
-                text.ends_with(&format!(
-                    "bytes together at batch {batch}; at most 9007199254740992 are possible"
-                )),
-                "{text}"
-            );
+            let end = format!("bytes together at batch {batch}; at most 9007199254740992 are possible");
+            assert!(text.ends_with(&end), "{text}");
         }
         let slow = GOOD.replace("forward_compute_time=1.000", "forward_compute_time=1e17");
         assert!(problem(&slow, 1).is_ok());

@@ -20,7 +20,7 @@ use planlab_files::FormatError;
 use serde::{Deserialize, Serialize};
 
 use super::lines::{parse_header, split_header, to_line};
-use crate::{Content, Event, FunctionId, MapId, Schedule, ScheduledBuffer, Task};
+use crate::{BufferIds, Content, Event, FunctionId, MapId, Schedule, ScheduledBuffer, Task};
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -144,16 +144,9 @@ impl Schedule {
         if !raw.seconds.is_finite() || raw.seconds < 0.0 {
             return Err(format!("the event takes {} seconds", raw.seconds));
         }
-        let event = Event {
-            task,
-            after: raw.after,
-            room: raw.room,
-            with: raw.with,
-            seconds: raw.seconds,
-            reads: raw.reads,
-            writes: raw.writes,
-            frees: raw.frees,
-        };
+        let RawEvent { after, room, with, seconds, reads, writes, frees, .. } = raw;
+        let [reads, writes, frees] = [reads, writes, frees].map(BufferIds::from);
+        let event = Event { task, after, room, with, seconds, reads, writes, frees };
         [&event.reads, &event.writes, &event.frees].into_iter().try_for_each(|ids| self.check_known(ids))?;
         self.events[engine.index()].push(event);
         Ok(())
@@ -192,17 +185,9 @@ impl Schedule {
 }
 
 fn read_header(text: &str) -> Result<Schedule, String> {
-    let header: Header = parse_header(text, "schedule")?;
-    Ok(Schedule {
-        scheduler: header.scheduler,
-        net: header.net,
-        batch: header.batch,
-        machine: header.machine,
-        base: header.base,
-        seconds: header.seconds,
-        resident: header.resident,
-        ..Schedule::default()
-    })
+    let Header { scheduler, net, batch, machine, base, seconds, resident, .. } =
+        parse_header(text, "schedule")?;
+    Ok(Schedule { scheduler, net, batch, machine, base, seconds, resident, ..Schedule::default() })
 }
 
 fn raw_buffer(buffer: u32, data: &ScheduledBuffer) -> RawBuffer {
@@ -226,18 +211,11 @@ fn raw_event(event: &Event) -> RawEvent {
         Task::CopyOut(id) => (RawTask::CopyOut, id.index()),
         Task::CopyIn(id) => (RawTask::CopyIn, id.index()),
     };
-    RawEvent {
-        engine: event.task.engine().name().to_owned(),
-        task,
-        of: u32::try_from(of).unwrap_or(u32::MAX),
-        after: event.after,
-        room: event.room,
-        with: event.with,
-        seconds: event.seconds,
-        reads: event.reads.clone(),
-        writes: event.writes.clone(),
-        frees: event.frees.clone(),
-    }
+    let engine = event.task.engine().name().to_owned();
+    let of = u32::try_from(of).unwrap_or(u32::MAX);
+    let Event { after, room, with, seconds, .. } = *event;
+    let [reads, writes, frees] = [&event.reads, &event.writes, &event.frees].map(|ids| ids.to_vec());
+    RawEvent { engine, task, of, after, room, with, seconds, reads, writes, frees }
 }
 
 #[cfg(test)]

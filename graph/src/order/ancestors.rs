@@ -43,11 +43,7 @@ impl Ancestors {
     /// The memory that a relation may usually take: 4 GiB, enough for 185,000 operations.
     pub const MEMORY: Bytes = Bytes::new(4 << 30);
 
-    /// The relation of a graph's dependencies, in at most `limit` bytes.
-    ///
-    /// # Errors
-    ///
-    /// If it takes more bytes; nothing is allocated then.
+    /// The relation of a graph's dependencies, in at most `limit` bytes. Errors are as of [`Ancestors::of_rows`].
     pub fn from_dependencies(dependencies: &Dependencies, limit: Bytes) -> Result<Self, TooManyOperations> {
         let number = |op: &OpId| op.index();
         let before = |op| dependencies.before(OpId::from_index(op)).iter().map(number);
@@ -122,10 +118,6 @@ impl Ancestors {
     }
 
     /// The operations of a list that precede none of the others in every legal order.
-    ///
-    /// # Complexity
-    ///
-    /// As [`Ancestors::first_of`].
     pub(crate) fn last_of(&self, list: &[OpId]) -> Vec<OpId> {
         if list.len() <= SHORT {
             return find_extremes(list, |one, other| self.precedes(one, other));
@@ -138,7 +130,6 @@ impl Ancestors {
         list.iter().filter(is_last).copied().collect()
     }
 
-    /// The number of operations.
     pub(crate) fn operation_count(&self) -> usize {
         self.rows.len() / self.words.max(1)
     }
@@ -146,12 +137,6 @@ impl Ancestors {
     /// The operations that precede one, a bit each.
     pub(crate) fn ancestor_row(&self, op: OpId) -> &[u64] {
         &self.rows[op.index() * self.words..][..self.words]
-    }
-
-    /// The number of operations that precede one in every legal order.
-    #[must_use]
-    pub fn count_ancestors(&self, op: OpId) -> u32 {
-        self.ancestor_row(op).iter().map(|word| word.count_ones()).sum()
     }
 }
 
@@ -215,7 +200,6 @@ mod tests {
         for (a, b) in ids().flat_map(|a| ids().map(move |b| (a, b))) {
             assert_eq!(ancestors.precedes(a, b), reaches(a.index(), b.index()), "{a} {b}");
         }
-        assert_eq!(ancestors.count_ancestors(OpId::from_index(103)), 103);
         assert_eq!(Ancestors::bytes_for(104), 104 * 2 * 8);
     }
 

@@ -113,11 +113,8 @@ impl Dependencies {
         Ok(())
     }
 
-    /// A random legal order: each next operation is drawn uniformly from the ready ones. Orders are not equally likely.
-    ///
-    /// # Complexity
-    ///
-    /// O(operations + dependencies).
+    /// A random [legal order](Self::order_by): each next operation is drawn uniformly from the ready ones. Orders are not
+    /// equally likely.
     pub fn random_order(&self, rng: &mut impl Rng) -> Vec<OpId> {
         self.order_by(|ready| rng.random_range(0..ready))
     }
@@ -165,7 +162,6 @@ pub(crate) fn positions(expected: usize, order: &[OpId]) -> Result<Vec<u32>, Ord
     all.collect()
 }
 
-/// All pairs of a valid graph.
 fn all_pairs(graph: &Graph) -> Vec<(OpId, OpId)> {
     data_pairs(graph, usize::MAX).expect("without a limit")
 }

@@ -45,7 +45,6 @@ impl Lowered {
     }
 }
 
-/// The parts of an instance.
 pub(crate) struct Parts {
     pub(crate) buffers: Vec<Buffer>,
     pub(crate) in_place: Vec<InPlace>,
@@ -53,15 +52,8 @@ pub(crate) struct Parts {
 }
 
 /// The placement problem of a graph that runs in `order`: a buffer for each storage (see [`Graph::storages`]), then
-/// one for each workspace, in the order in which the operations run.
-///
-/// # Errors
-///
-/// Like [`lower_graph`].
-///
-/// # Complexity
-///
-/// Like [`lower_graph`].
+/// one for each workspace, in the order in which the operations run. Errors and complexity are as of
+/// [`lower_graph`].
 pub fn placement_problem(graph: &Graph, order: &[OpId]) -> Result<(Instance, Labels), OrderError> {
     lower_graph(graph, order).map(|lowered| (lowered.instance, lowered.labels))
 }
@@ -113,7 +105,6 @@ fn check_dependencies(graph: &Graph, steps: &[u32]) -> Result<(), OrderError> {
     Ok(())
 }
 
-/// The buffer of each tensor.
 fn buffers_of(graph: &Graph, storages: &[Storage]) -> Vec<Option<BufferId>> {
     let mut buffer_of = vec![None; graph.tensors().len()];
     for (index, storage) in storages.iter().enumerate() {
@@ -205,8 +196,18 @@ mod tests {
         graph.add_tensor(Tensor::new(name, Bytes::new(8)))
     }
 
+    /// The problem of a graph that is run in its own order.
+    fn lowered(graph: GraphBuilder) -> Lowered {
+        let graph = graph.build().expect("valid");
+        lower_graph(&graph, &graph.operation_order()).expect("a valid order")
+    }
+
+    fn lives(lowered: &Lowered) -> Vec<(u32, u32)> {
+        lowered.instance.buffers().iter().map(|buffer| buffer.live.into()).collect()
+    }
+
     /// x -> a -> b -> c, and x is read again at the end.
-    fn chain() -> Graph {
+    fn chain() -> GraphBuilder {
         let mut graph = Graph::builder();
         let [x, a, b, c] = ["x", "a", "b", "c"].map(|name| tensor(&mut graph, name));
         graph.add_operation(Operation::new("f").with_inputs([x]).with_outputs([a]).with_in_place(x, a));
@@ -214,30 +215,29 @@ mod tests {
         graph.add_operation(
             Operation::new("h").with_inputs([b, x]).with_outputs([c]).with_workspace(Bytes::new(3)),
         );
-        graph.build().expect("valid")
+        graph
     }
 
     #[test]
     fn a_tensor_lives_from_its_maker_to_after_its_last_use() {
-        let graph = chain();
+        let graph = chain().build().expect("valid");
         let (instance, labels) = placement_problem(&graph, &graph.operation_order()).expect("a valid order");
-        let lives: Vec<(u32, u32)> = instance.buffers().iter().map(|buffer| buffer.live.into()).collect();
-        assert_eq!(lives, [(0, 3), (0, 2), (1, 3), (2, 3), (2, 3)]);
+        let lowered = lowered(chain());
+        assert_eq!((&instance, &labels), (&lowered.instance, &lowered.labels));
+        assert_eq!(lives(&lowered), [(0, 3), (0, 2), (1, 3), (2, 3), (2, 3)]);
         assert_eq!(labels.buffers[4].category.as_deref(), Some("workspace"));
     }
 
     #[test]
     fn only_a_last_use_may_be_overwritten() {
-        let graph = chain();
-        let (instance, _) = placement_problem(&graph, &graph.operation_order()).expect("a valid order");
         // x is needed again at step 2, so only b over a remains.
         let pair = InPlace { input: BufferId::new(1), output: BufferId::new(2) };
-        assert_eq!(instance.in_place(), [pair]);
+        assert_eq!(lowered(chain()).instance.in_place(), [pair]);
     }
 
     #[test]
     fn a_wrong_order_is_refused() {
-        let graph = chain();
+        let graph = chain().build().expect("valid");
         let order = |ids: &[usize]| ids.iter().map(|&id| OpId::from_index(id)).collect::<Vec<_>>();
         let early = placement_problem(&graph, &order(&[1, 0, 2]));
         assert!(matches!(early, Err(OrderError::Dependency { .. })), "{early:?}");
@@ -263,10 +263,9 @@ mod tests {
         let weights = graph.add_tensor(Tensor::new("weights", Bytes::new(8)).as_external());
         let y = tensor(&mut graph, "y");
         graph.add_operation(Operation::new("f").with_inputs([weights]).with_outputs([y]));
-        let graph = graph.build().expect("valid");
-        let (instance, labels) = placement_problem(&graph, &graph.operation_order()).expect("a valid order");
-        assert_eq!(instance.buffers().len(), 1);
-        assert_eq!(labels.buffers[0].name, "y");
+        let lowered = lowered(graph);
+        assert_eq!(lowered.instance.buffers().len(), 1);
+        assert_eq!(lowered.labels.buffers[0].name, "y");
     }
 
     #[test]
@@ -274,9 +273,7 @@ mod tests {
         let mut graph = Graph::builder();
         let [x, y] = ["x", "y"].map(|name| graph.add_tensor(Tensor::new(name, Bytes::new(8)).as_output()));
         graph.add_operation(Operation::new("f").with_inputs([x]).with_outputs([y]).with_in_place(x, y));
-        let graph = graph.build().expect("valid");
-        let (instance, _) = placement_problem(&graph, &graph.operation_order()).expect("a valid order");
-        assert_eq!(instance.in_place(), []);
+        assert_eq!(lowered(graph).instance.in_place(), []);
     }
 
     #[test]
@@ -296,18 +293,13 @@ mod tests {
         graph.add_operation(
             Operation::new("half").with_inputs([part]).with_outputs([small]).with_in_place(part, small),
         );
-        let graph = graph.build().expect("valid");
-        let lowered = lower_graph(&graph, &graph.operation_order()).expect("a valid order");
-        let lives: Vec<(u32, u32)> =
-            lowered.instance.buffers().iter().map(|buffer| buffer.live.into()).collect();
+        let lowered = lowered(graph);
         // x with both aliases, y, z, small.
-        assert_eq!(lives, [(0, 5), (2, 4), (3, 4), (4, 5)]);
+        assert_eq!(lives(&lowered), [(0, 5), (2, 4), (3, 4), (4, 5)]);
         assert_eq!(lowered.buffer_of[part.index()], Some(BufferId::new(0)));
         // A view still needs x when y is made, and a part of a buffer cannot be handed over.
-        assert_eq!(
-            lowered.instance.in_place(),
-            [InPlace { input: BufferId::new(1), output: BufferId::new(2) }]
-        );
+        let pair = InPlace { input: BufferId::new(1), output: BufferId::new(2) };
+        assert_eq!(lowered.instance.in_place(), [pair]);
     }
 
     #[test]
@@ -318,10 +310,8 @@ mod tests {
         graph.add_operation(Operation::new("update").with_inputs([w]).with_outputs([w]));
         let graph = graph.build().expect("valid");
         let [before, op] = [0, 1].map(OpId::from_index);
-        assert_eq!(
-            placement_problem(&graph, &[op, before]).map(|_| ()),
-            Err(OrderError::TooEarly { op, before })
-        );
+        let problem = placement_problem(&graph, &[op, before]);
+        assert_eq!(problem.map(|_| ()), Err(OrderError::TooEarly { op, before }));
     }
 
     #[test]
@@ -332,11 +322,9 @@ mod tests {
         let last = tensor(&mut graph, "last");
         graph.add_operation(Operation::new("f").with_outputs([kept]));
         graph.add_operation(Operation::new("g").with_outputs([last]));
-        let graph = graph.build().expect("valid");
-        let (instance, labels) = placement_problem(&graph, &graph.operation_order()).expect("a valid order");
-        let lives: Vec<(u32, u32)> = instance.buffers().iter().map(|buffer| buffer.live.into()).collect();
-        assert_eq!(lives, [(0, 2), (1, 2)]);
-        assert_eq!(labels.buffers[1].name, "last");
+        let lowered = lowered(graph);
+        assert_eq!(lives(&lowered), [(0, 2), (1, 2)]);
+        assert_eq!(lowered.labels.buffers[1].name, "last");
     }
 
     /// The output fills a storage whose bytes exist from the start.
@@ -348,8 +336,7 @@ mod tests {
         graph.add_operation(
             Operation::new("f").with_inputs([x, cache]).with_outputs([view]).with_in_place(x, view),
         );
-        let graph = graph.build().expect("valid");
-        let lowered = lower_graph(&graph, &graph.operation_order()).expect("legal");
+        let lowered = lowered(graph);
         assert!(lowered.storages[1].from_start);
         assert_eq!(lowered.instance.in_place(), []);
     }

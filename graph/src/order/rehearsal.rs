@@ -115,10 +115,6 @@ impl<'g> Rehearsal<'g> {
     }
 
     /// Runs the plan once, with at most `side_by_side` operations at a time; with 1, in a random legal order.
-    ///
-    /// # Errors
-    ///
-    /// The first [`Clash`].
     pub fn run_once(&self, rng: &mut impl Rng, side_by_side: NonZeroUsize) -> Result<(), Clash> {
         let mut course = RehearsalCourse::new(self);
         for buffer in (0..self.bytes.len()).filter(|&buffer| self.from_start[buffer]) {

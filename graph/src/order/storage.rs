@@ -37,15 +37,9 @@ impl Graph {
             roots.filter(|&id| self.tensor_place(id).root == id && !self.tensors()[id.index()].external);
         own.filter_map(|root| find_storage(self, root, &uses)).collect()
     }
-}
 
-impl Graph {
     /// The in-place pairs of an operation that can be hand-overs, as pairs of roots: each tensor fills its own storage.
     /// A tensor that is only a part of a storage is never handed over: others may lie beside it.
-    ///
-    /// # Panics
-    ///
-    /// If there is no such operation.
     pub fn hand_overs(&self, op: OpId) -> impl Iterator<Item = (TensorId, TensorId)> + '_ {
         let whole = |id: TensorId| {
             let root = self.tensor_place(id).root;

@@ -11,14 +11,16 @@ use crate::{FunctionId, SchedulingProblem, TrainingNet};
 /// which the validator compares times.
 const SAME: f64 = 1e-9;
 
-/// How a bound was obtained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ScheduleEvidence {
-    /// Every pass of every function runs once.
-    Compute,
-    /// A linear relaxation of the choice to keep, swap or recompute.
-    Lp,
+planlab_dsa::named_enum! {
+    /// How a bound was obtained.
+    pub enum ScheduleEvidence {
+        /// Every pass of every function runs once.
+        Compute = "compute",
+        /// A linear relaxation of the choice to keep, swap or recompute.
+        Lp = "lp",
+        /// A search of all schedules.
+        Search = "search",
+    }
 }
 
 /// A proven lower bound on the time of every schedule.
@@ -28,17 +30,6 @@ pub struct ScheduleBound {
     pub seconds: f64,
     /// How it was obtained.
     pub evidence: ScheduleEvidence,
-}
-
-impl ScheduleEvidence {
-    /// The name in files and on screen.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Compute => "compute",
-            Self::Lp => "lp",
-        }
-    }
 }
 
 impl ScheduleBound {

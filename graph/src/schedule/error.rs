@@ -5,6 +5,7 @@ use planlab_dsa::Halt;
 use crate::{Stuck, Violation};
 
 /// Why a scheduler failed.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScheduleError {
@@ -16,12 +17,7 @@ pub enum ScheduleError {
     Invalid(#[from] Violation),
     /// A bound above the time of a valid schedule.
     #[error("a bound of {bound:e} s was claimed, but a valid schedule takes {seconds:e} s")]
-    Refuted {
-        /// The claimed bound.
-        bound: f64,
-        /// The time that refutes it.
-        seconds: f64,
-    },
+    Refuted { bound: f64, seconds: f64 },
     /// Any other error, in the scheduler's words.
     #[error("{0}")]
     Failed(String),

@@ -22,7 +22,7 @@ mod verified;
 pub use bounds::{GradientSums, ScheduleBound, ScheduleEvidence, compute_bound, gradient_sums};
 pub use error::{ScheduleError, ScheduleHalt};
 pub use events::{
-    Completions, Content, Engine, Event, Schedule, ScheduledBuffer, Span, Stuck, Task, Timeline,
+    BufferIds, Completions, Content, Engine, Event, Schedule, ScheduledBuffer, Span, Stuck, Task, Timeline,
     simulate_schedule,
 };
 pub use outcome::{ScheduleBudget, ScheduleMark, ScheduleOutcome, SchedulerDescriptor};

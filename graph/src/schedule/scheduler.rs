@@ -142,6 +142,12 @@ impl<'p> ScheduleRun<'p> {
         self.budget.clock.now().saturating_sub(self.start)
     }
 
+    /// The remaining wall time, for solvers with their own clock.
+    #[must_use]
+    pub fn remaining_time(&self) -> Option<Duration> {
+        self.budget.wall.map(|wall| wall.saturating_sub(self.elapsed()))
+    }
+
     /// Counts iterations that are about to be simulated or checked: a limit of n permits n of them.
     ///
     /// # Errors

@@ -53,11 +53,7 @@ impl Verified {
         Self::place_and_verify(problem, self.schedule.clone().with_offsets(&self.timeline, offsets))
     }
 
-    /// The placement problem of its buffers.
-    ///
-    /// # Errors
-    ///
-    /// [`InstanceError`] if the sum of the sizes exceeds 64 bits.
+    /// The placement problem of its buffers. Errors are as of [`Schedule::placement_problem`].
     pub fn placement_problem(&self) -> Result<Instance, InstanceError> {
         self.schedule.placement_problem(&self.timeline)
     }

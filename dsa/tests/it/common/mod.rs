@@ -1,9 +1,12 @@
 //! Helpers that several of these tests share.
 #![allow(dead_code, unreachable_pub, reason = "each test uses a part of it")]
 
+pub use planlab_dsa::testing::test_buffer as buffer;
+use planlab_dsa::testing::{Shape, instances, plans_for, scaled_and_shifted};
 use planlab_dsa::{
     Arena, Buffer, BufferId, Bytes, InPlace, Instance, KeepApart, LiveRange, Offset, Pause, Plan,
 };
+use proptest::prelude::{Just, Strategy};
 use proptest::test_runner::{Config, FileFailurePersistence};
 
 /// A configuration with this many cases; failures are stored in the given file of this folder.
@@ -15,12 +18,16 @@ pub fn config(cases: u32, file: &'static str) -> Config {
     }
 }
 
-pub fn range(start: u32, end: u32) -> LiveRange {
-    LiveRange::new(start, end).expect("not empty")
+/// Instances of a shape, each with a plan that may be wrong.
+pub fn planned(shape: Shape) -> impl Strategy<Value = (Instance, Plan)> {
+    instances(shape).prop_flat_map(|instance| {
+        let plans = plans_for(&instance);
+        (Just(instance), plans)
+    })
 }
 
-pub fn buffer(size: u64, start: u32, end: u32) -> Buffer {
-    Buffer::new(Bytes::new(size), range(start, end))
+pub fn range(start: u32, end: u32) -> LiveRange {
+    LiveRange::new(start, end).expect("not empty")
 }
 
 pub fn pair(input: u32, output: u32) -> InPlace {
@@ -65,11 +72,7 @@ fn new_id(order: &[usize], id: BufferId) -> BufferId {
 
 /// The instance with all steps later.
 pub fn shift(instance: &Instance, by: u32) -> Instance {
-    let later = |live: LiveRange| range(live.start().get() + by, live.end().get() + by);
-    map_buffers(instance, |buffer| {
-        buffer.live = later(buffer.live);
-        buffer.pauses.iter_mut().for_each(|pause| pause.steps = later(pause.steps));
-    })
+    scaled_and_shifted(instance, 1, by).expect("as valid as before")
 }
 
 /// The instance with time reversed. Only for instances without in-place permissions.

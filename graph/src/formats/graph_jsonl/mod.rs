@@ -73,57 +73,54 @@ mod tests {
     fn errors_name_the_line() {
         let header = r#"{"planlab":"graph","version":1}"#;
         let any = r#"{"planlab":"graph","version":1,"order":"any"}"#;
+        let with_x = r#"{"planlab":"graph","version":1,"tensors":[{"tensor":"x","bytes":8}]}"#;
         let huge = r#"{"op":"h","writes":[{"tensor":"huge","bytes":18446744073709551615}]}"#;
         let op = |name: &str, reads: &[&str], writes: &[&str]| {
             let writes: Vec<String> =
                 writes.iter().map(|name| format!(r#"{{"tensor":"{name}","bytes":4}}"#)).collect();
             format!(r#"{{"op":"f","name":"{name}","reads":{reads:?},"writes":[{}]}}"#, writes.join(","))
         };
-        for (text, place) in [
-            ("", "bad:1: the file is empty"),
-            (r#"{"planlab":"plan","version":1}"#, "bad:1: a `plan` of version 1"),
-            (&format!("{header}\n\n{{\"op\":\"f\",\"reads\":[\"x\"]}}"), "bad:3: tensor `x` is unknown"),
-            (&format!("{header}\n{{\"op\":\"f\",\"colour\":1}}"), "bad:2: not an operation: unknown field"),
+        let (reads_x, makes_x) = (op("a", &["x"], &[]), op("a", &[], &["x"]));
+        let (also_makes_x, updates_x) = (op("b", &[], &["x"]), op("u", &["x"], &["x"]));
+        let cycle = [op("a", &["y"], &["x"]), op("b", &["x"], &["y"])];
+        // An operation that writes one tensor, given its fields.
+        let writer = |op: &str, fields: &str| format!(r#"{{"op":"{op}","writes":[{{"tensor":{fields}}}]}}"#);
+        for (lines, place) in [
+            (&[""][..], "1: the file is empty"),
+            (&[r#"{"planlab":"plan","version":1}"#], "1: a `plan` of version 1"),
+            (&[header, "", r#"{"op":"f","reads":["x"]}"#], "3: tensor `x` is unknown"),
+            (&[header, r#"{"op":"f","colour":1}"#], "2: not an operation: unknown field"),
+            (&[header, &writer("f", r#""x","bytes":-1"#)], "2: not an"),
+            (&[header, &writer("f", r#""x","bytes":0"#)], "2: tensor `x`"),
+            (&[header, r#"{"op":"f","seconds":-1.0}"#], "2: `f` (line 2) takes -1 seconds"),
             (
-                &format!("{header}\n{{\"op\":\"f\",\"writes\":[{{\"tensor\":\"x\",\"bytes\":-1}}]}}"),
-                "bad:2: not an",
+                &[header, &reads_x, &also_makes_x],
+                "2: `a` (line 2) reads tensor `x` before `b` (line 3) makes it",
             ),
+            (&[header, &makes_x, &also_makes_x], "3: `a` (line 2) and `b` (line 3) both write tensor `x`"),
             (
-                &format!("{header}\n{{\"op\":\"f\",\"writes\":[{{\"tensor\":\"x\",\"bytes\":0}}]}}"),
-                "bad:2: tensor `x`",
+                &[any, &cycle[0], "", &cycle[1]],
+                "2: operations wait for each other in a cycle: `a` (line 2) -> `b` (line 4) -> `a` (line 2)",
             ),
-            (&format!("{header}\n{{\"op\":\"f\",\"seconds\":-1.0}}"), "bad:2: `f` (line 2) takes -1 seconds"),
+            (&[header, &writer("f", r#""v","bytes":4,"alias":"w""#)], "2: tensor `w` is unknown"),
+            (&[header, &writer("f", r#""v","bytes":4,"at":4"#)], "2: tensor `v` has `at`, but no `alias`"),
+            (&[header, &makes_x, huge], "3: tensor `huge` brings the total size of the tensors above"),
+            (&[header, &updates_x], "2: tensor `x` is read before any operation writes it"),
+            // Byte 4 has two writers.
             (
-                &format!("{header}\n{}\n{}", op("a", &["x"], &[]), op("b", &[], &["x"])),
-                "bad:2: `a` (line 2) reads tensor `x` before `b` (line 3) makes it",
-            ),
-            (
-                &format!("{header}\n{}\n{}", op("a", &[], &["x"]), op("b", &[], &["x"])),
-                "bad:3: `a` (line 2) and `b` (line 3) both write tensor `x`",
-            ),
-            (
-                &format!("{any}\n{}\n\n{}", op("a", &["y"], &["x"]), op("b", &["x"], &["y"])),
-                "bad:2: operations wait for each other in a cycle: `a` (line 2) -> `b` (line 4) -> `a` (line 2)",
-            ),
-            (
-                &format!(
-                    "{header}\n{{\"op\":\"f\",\"writes\":[{}]}}",
-                    r#"{"tensor":"v","bytes":4,"alias":"w"}"#
-                ),
-                "bad:2: tensor `w` is unknown",
-            ),
-            (
-                &format!("{header}\n{{\"op\":\"f\",\"writes\":[{{\"tensor\":\"v\",\"bytes\":4,\"at\":4}}]}}"),
-                "bad:2: tensor `v` has `at`, but no `alias`",
-            ),
-            (
-                &format!("{header}\n{}\n{}", op("a", &[], &["x"]), huge),
-                "bad:3: tensor `huge` brings the total size of the tensors above",
+                &[
+                    with_x,
+                    &writer("f", r#""a","bytes":5,"alias":"x""#),
+                    &writer("g", r#""b","bytes":4,"alias":"x","at":4"#),
+                ],
+                "3: `g` (line 3) writes tensor `b`, which shares bytes with",
             ),
         ] {
-            let error = read_jsonl("bad", text).expect_err(text);
-            assert!(error.to_string().starts_with(place), "{error}\n{text}");
+            let error = read_jsonl("bad", &lines.join("\n")).expect_err(place).to_string();
+            assert!(error.starts_with(&format!("bad:{place}")), "{error}\n{lines:?}");
         }
+        let in_header = with_x.replace('8', "4");
+        assert!(read_jsonl("g", &format!("{in_header}\n{updates_x}")).is_ok());
     }
 
     #[test]
@@ -187,31 +184,5 @@ mod tests {
         assert_eq!(read_jsonl("again", &written).expect("valid"), graph, "{written}");
         let names: Vec<&str> = graph.tensors().iter().map(|tensor| tensor.name.as_str()).collect();
         assert_eq!(names, ["x", "v", "y"]);
-    }
-
-    #[test]
-    fn a_read_before_any_write_is_named_unless_the_header_has_the_tensor() {
-        let update = r#"{"op":"f","reads":["a"],"writes":[{"tensor":"a","bytes":4}]}"#;
-        let error = read_jsonl("g", &format!("{{\"planlab\":\"graph\",\"version\":1}}\n{update}"))
-            .expect_err("a read");
-        assert!(
-            error.to_string().starts_with("g:2: tensor `a` is read before any operation writes it"),
-            "{error}"
-        );
-        let header = r#"{"planlab":"graph","version":1,"tensors":[{"tensor":"a","bytes":4}]}"#;
-        assert!(read_jsonl("g", &format!("{header}\n{update}")).is_ok());
-    }
-
-    #[test]
-    fn overlapping_writers_are_named() {
-        let text = r#"{"planlab":"graph","version":1,"tensors":[{"tensor":"x","bytes":8}]}
-{"op":"f","writes":[{"tensor":"a","bytes":5,"alias":"x"}]}
-{"op":"g","writes":[{"tensor":"b","bytes":4,"alias":"x","at":4}]}
-"#;
-        let error = read_jsonl("bad", text).expect_err("byte 4 has two writers").to_string();
-        assert!(
-            error.starts_with("bad:3: `g` (line 3) writes tensor `b`, which shares bytes with"),
-            "{error}"
-        );
     }
 }

@@ -79,6 +79,7 @@ fn in_order_of_files(graph: Graph) -> Graph {
 type Said<T> = Option<(u64, T)>;
 
 /// A tensor of the file.
+#[derive(Default)]
 struct Declared {
     /// The line that mentions it first.
     line: u64,
@@ -93,7 +94,6 @@ struct Declared {
 }
 
 impl Declared {
-    /// Adds the fields of another mention.
     fn merge_mention(&mut self, line: u64, raw: &RawTensor) -> Result<(), String> {
         let name = &self.name;
         merge_field(name, "bytes", &mut Some((self.line, self.bytes)), line, raw.bytes.as_ref())?;
@@ -179,9 +179,7 @@ impl Reader {
             Some(bytes) => bytes,
         };
         self.ids.insert(name.clone(), TensorId::from_index(self.tensors.len()));
-        let (category, output, external, alias, at) = (None, None, None, None, None);
-        let mut declared =
-            Declared { line, name: name.clone(), bytes, category, output, external, alias, at };
+        let mut declared = Declared { line, name: name.clone(), bytes, ..Declared::default() };
         declared.merge_mention(line, raw)?;
         self.tensors.push(declared);
         Ok(())

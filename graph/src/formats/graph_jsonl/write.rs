@@ -45,7 +45,6 @@ pub fn write_jsonl(graph: &Graph) -> String {
     out
 }
 
-/// Unique names for all tensors.
 pub(super) fn unique_names(graph: &Graph) -> Vec<String> {
     let mut times = BTreeMap::<&str, u32>::new();
     graph.tensors().iter().for_each(|tensor| *times.entry(&tensor.name).or_default() += 1);

@@ -9,18 +9,19 @@ use super::timeline::Timeline;
 
 impl Schedule {
     /// For each buffer, the half-open, non-empty range of a timeline's moments in which it is taken.
-    ///
-    /// # Panics
-    ///
-    /// If the timeline belongs to another schedule.
     #[must_use]
     pub fn buffer_lifetimes(&self, timeline: &Timeline) -> Vec<(u32, u32)> {
-        let mut lives = vec![(0, timeline.moments); self.buffers.len()];
+        let mut lives = vec![(0, 0); self.buffers.len()];
         for engine in Engine::ALL {
             for (event, span) in self.events_of(engine).iter().zip(timeline.spans_of(engine)) {
                 event.writes.iter().for_each(|id| lives[id.index()].0 = span.began);
-                event.frees.iter().for_each(|id| lives[id.index()].1 = span.ended);
+                for id in &event.frees {
+                    lives[id.index()].1 = lives[id.index()].1.max(span.ended);
+                }
             }
+        }
+        for (_, end) in lives.iter_mut().filter(|(_, end)| *end == 0) {
+            *end = timeline.moments;
         }
         lives
     }
@@ -31,10 +32,6 @@ impl Schedule {
     /// # Errors
     ///
     /// [`InstanceError`] if the sum of the sizes exceeds 64 bits.
-    ///
-    /// # Panics
-    ///
-    /// If the timeline belongs to another schedule.
     pub fn placement_problem(&self, timeline: &Timeline) -> Result<Instance, InstanceError> {
         let lives = self.buffer_lifetimes(timeline);
         let buffer = |(buffer, (start, end)): (&ScheduledBuffer, (u32, u32))| {
@@ -55,7 +52,7 @@ impl Schedule {
     ///
     /// # Panics
     ///
-    /// If there is not one offset per buffer, or the timeline belongs to another schedule.
+    /// If there is not one offset per buffer.
     #[must_use]
     pub fn with_offsets(mut self, timeline: &Timeline, offsets: &[Offset]) -> Self {
         assert_eq!(offsets.len(), self.buffers.len(), "one offset for each buffer");
@@ -83,12 +80,11 @@ impl Schedule {
     /// For each buffer, the completions after which its addresses are free: those of the events that free earlier
     /// buffers there.
     fn vacating_completions(&self, timeline: &Timeline, offsets: &[Offset]) -> Vec<Completions> {
-        let mut frees: Vec<Option<Completions>> = vec![None; self.buffers.len()];
+        let mut frees = vec![Completions::default(); self.buffers.len()];
         for engine in Engine::ALL {
             for (place, event) in self.events_of(engine).iter().enumerate() {
-                let mut complete = Completions::default();
-                complete[engine.index()] = u32::try_from(place + 1).unwrap_or(u32::MAX);
-                event.frees.iter().for_each(|id| frees[id.index()] = Some(complete));
+                let count = u32::try_from(place + 1).unwrap_or(u32::MAX);
+                event.frees.iter().for_each(|id| frees[id.index()][engine.index()] = count);
             }
         }
         let lives = self.buffer_lifetimes(timeline);
@@ -99,8 +95,8 @@ impl Schedule {
         for (index, &low) in by_offset.iter().enumerate() {
             for &high in by_offset[index + 1..].iter().take_while(|&&high| offsets[high].get() < end(low)) {
                 let (first, second) = if lives[low].1 <= lives[high].0 { (low, high) } else { (high, low) };
-                if let Some(free) = frees[first].filter(|_| lives[first].1 <= lives[second].0) {
-                    vacated[second] = latest_completions(vacated[second], free);
+                if lives[first].1 <= lives[second].0 {
+                    vacated[second] = latest_completions(vacated[second], frees[first]);
                 }
             }
         }
@@ -109,10 +105,6 @@ impl Schedule {
 
     /// Offsets, from the base, of an allocator that serves the requests of a timeline online. It takes the smallest gap
     /// that fits, the lowest of equal ones, or else the top. O(n * gaps).
-    ///
-    /// # Panics
-    ///
-    /// If the timeline belongs to another schedule.
     #[must_use]
     pub fn best_fit(&self, timeline: &Timeline) -> Vec<Offset> {
         let lives = self.buffer_lifetimes(timeline);

@@ -8,45 +8,36 @@
 //!
 //! Each engine runs its events one after another, in order. An event starts once the previous event on its engine is
 //! complete and each engine has completed the number of events in [`Event::awaited_events`]. A buffer is written by one event
-//! (or exists from the start). It is taken from the start of that event to the completion of the event that frees it.
+//! (or exists from the start). It is taken from the start of that event to the completion of the last event that frees it: at
+//! most one on each engine.
 //!
 //! A scheduler makes a *draft*: it lists the needs of each event, but has no offsets; any further waiting depends on
 //! memory. [`Schedule::with_offsets`] turns it into a *placed* schedule, which lists everything that an event waits for. A
 //! placed schedule is correct whatever the times of its events are.
 
 use planlab_dsa::{BufferId, Bytes, Offset};
+use smallvec::SmallVec;
 
 use crate::{FunctionId, MapId};
 
-/// A unit that runs events one after another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Engine {
-    /// Functions and sums of gradients.
-    Compute,
-    /// Copies from the device to the host.
-    Out,
-    /// Copies from the host to the device.
-    In,
+planlab_dsa::named_enum! {
+    /// A unit that runs events one after another.
+    #[derive(PartialOrd, Ord)]
+    pub enum Engine {
+        /// Functions and sums of gradients.
+        Compute = "compute",
+        /// Copies from the device to the host.
+        Out = "out",
+        /// Copies from the host to the device.
+        In = "in",
+    }
 }
 
 impl Engine {
-    /// All engines.
-    pub const ALL: [Self; 3] = [Self::Compute, Self::Out, Self::In];
-
     /// 0, 1 or 2, in the order of [`Engine::ALL`].
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
-    }
-
-    /// The name in files and messages.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Compute => "compute",
-            Self::Out => "out",
-            Self::In => "in",
-        }
     }
 }
 
@@ -84,6 +75,9 @@ impl Task {
     }
 }
 
+/// The buffers of an event: few, so that they are part of it.
+pub type BufferIds = SmallVec<[BufferId; 4]>;
+
 /// One piece of work of an engine.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Event {
@@ -98,11 +92,11 @@ pub struct Event {
     /// Its duration in seconds.
     pub seconds: f64,
     /// The buffers that it reads.
-    pub reads: Vec<BufferId>,
+    pub reads: BufferIds,
     /// The buffers that it writes; taken from its start on.
-    pub writes: Vec<BufferId>,
-    /// The buffers that are free once it is complete.
-    pub frees: Vec<BufferId>,
+    pub writes: BufferIds,
+    /// The buffers that are free once it is complete, and the events of other engines that free them, too.
+    pub frees: BufferIds,
 }
 
 impl Event {
@@ -121,9 +115,9 @@ impl Event {
             room: [0; 3],
             with: None,
             seconds,
-            reads: Vec::new(),
-            writes: Vec::new(),
-            frees: Vec::new(),
+            reads: BufferIds::new_const(),
+            writes: BufferIds::new_const(),
+            frees: BufferIds::new_const(),
         }
     }
 }

@@ -27,6 +27,10 @@ pub struct Span {
 }
 
 /// The simulated run of a schedule.
+///
+/// # Panics
+///
+/// All methods of [`Schedule`] that take a timeline panic if it belongs to another schedule.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timeline {
     /// The spans of each engine's events, in the order of [`Engine::ALL`].
@@ -48,12 +52,14 @@ pub struct Timeline {
 pub enum Stuck {
     /// Only memory prevents an event from starting, and no running event would free any.
     #[error(
-        "out of memory after {seconds:.6} s: event {event} of `{}` asks for {asked} bytes, {taken} of {capacity} are taken",
-        engine.name()
+        "out of memory after {seconds:.6} s: event {event} of `{engine}` asks for {asked} bytes, {taken} of {capacity} are \
+         taken"
     )]
     OutOfMemory { seconds: f64, engine: Engine, event: usize, asked: Bytes, taken: Bytes, capacity: Bytes },
     /// Every next event waits for one that has not run.
-    #[error("deadlock after {seconds:.6} s: event {event} of `{}` waits for an event that waits for it", engine.name())]
+    #[error(
+        "deadlock after {seconds:.6} s: event {event} of `{engine}` waits for an event that waits for it"
+    )]
     Deadlock { seconds: f64, engine: Engine, event: usize },
 }
 
@@ -91,6 +97,8 @@ struct Simulation<'s> {
     capacity: u64,
     taken: u64,
     peak: u64,
+    /// For each buffer, the events that free it and are not complete.
+    freeing: Vec<u32>,
     now: f64,
     moment: u32,
     /// For each engine, the number of complete events.
@@ -104,7 +112,12 @@ struct Simulation<'s> {
 impl<'s> Simulation<'s> {
     fn new(schedule: &'s Schedule, capacity: u64) -> Self {
         let taken = schedule.base.get().saturating_add(total_bytes(schedule, &schedule.resident));
+        let mut freeing = vec![0_u32; schedule.buffers.len()];
+        for event in Engine::ALL.into_iter().flat_map(|engine| schedule.events_of(engine)) {
+            event.frees.iter().for_each(|id| freeing[id.index()] = freeing[id.index()].saturating_add(1));
+        }
         Self {
+            freeing,
             schedule,
             capacity,
             taken,
@@ -131,10 +144,6 @@ impl<'s> Simulation<'s> {
         complete && event.with.is_none_or(|place| place < self.started[Engine::Compute.index()])
     }
 
-    fn requested_bytes(&self, event: &Event) -> u64 {
-        total_bytes(self.schedule, &event.writes)
-    }
-
     fn start_what_can(&mut self) {
         loop {
             let before = self.started;
@@ -151,7 +160,7 @@ impl<'s> Simulation<'s> {
     }
 
     fn start_event(&mut self, engine: Engine, event: &Event) {
-        let asked = self.requested_bytes(event);
+        let asked = total_bytes(self.schedule, &event.writes);
         if self.taken.saturating_add(asked) > self.capacity {
             return;
         }
@@ -195,7 +204,14 @@ impl<'s> Simulation<'s> {
         let schedule = self.schedule;
         let event = &schedule.events_of(engine)[self.done[engine.index()] as usize];
         self.done[engine.index()] += 1;
-        let freed = total_bytes(schedule, &event.frees);
+        let mut freed = 0_u64;
+        for id in &event.frees {
+            let freeing = &mut self.freeing[id.index()];
+            *freeing -= 1;
+            if *freeing == 0 {
+                freed = freed.saturating_add(schedule.buffer(*id).bytes.get());
+            }
+        }
         if freed > 0 {
             self.taken = self.taken.saturating_sub(freed);
             self.note_memory();
@@ -208,15 +224,9 @@ impl<'s> Simulation<'s> {
         let seconds = self.now;
         let place = |engine: Engine| self.started[engine.index()] as usize;
         if let Some(engine) = PRIORITY.into_iter().find(is_ready) {
-            let asked = self.next_event(engine).map_or(0, |event| self.requested_bytes(event));
-            return Err(Stuck::OutOfMemory {
-                seconds,
-                engine,
-                event: place(engine),
-                asked: Bytes::new(asked),
-                taken: Bytes::new(self.taken),
-                capacity: Bytes::new(self.capacity),
-            });
+            let asked = self.next_event(engine).map_or(0, |event| total_bytes(self.schedule, &event.writes));
+            let [asked, taken, capacity] = [asked, self.taken, self.capacity].map(Bytes::new);
+            return Err(Stuck::OutOfMemory { seconds, engine, event: place(engine), asked, taken, capacity });
         }
         if let Some(engine) = PRIORITY.into_iter().find(waiting) {
             return Err(Stuck::Deadlock { seconds, engine, event: place(engine) });
@@ -262,6 +272,8 @@ impl Timeline {
 
 #[cfg(test)]
 mod tests {
+    use smallvec::smallvec;
+
     use super::*;
     use crate::{Content, FunctionId, MapId, Task};
 
@@ -279,17 +291,17 @@ mod tests {
         let end = Event::new(Task::Backward(FunctionId::from_index(1)), 1.0);
         schedule.events = [
             vec![
-                Event { writes: vec![first], ..function(0, 2.0) },
-                Event { writes: vec![second], frees: vec![second], ..function(1, 3.0) },
-                Event { after: [0, 0, 1], reads: vec![back], frees: vec![back], ..end },
+                Event { writes: smallvec![first], ..function(0, 2.0) },
+                Event { writes: smallvec![second], frees: smallvec![second], ..function(1, 3.0) },
+                Event { after: [0, 0, 1], reads: smallvec![back], frees: smallvec![back], ..end },
             ],
             vec![Event {
                 after: [1, 0, 0],
-                reads: vec![first],
-                frees: vec![first],
+                reads: smallvec![first],
+                frees: smallvec![first],
                 ..Event::new(Task::CopyOut(map), 4.0)
             }],
-            vec![Event { after: [0, 1, 0], writes: vec![back], ..Event::new(Task::CopyIn(map), 5.0) }],
+            vec![Event { after: [0, 1, 0], writes: smallvec![back], ..Event::new(Task::CopyIn(map), 5.0) }],
         ];
         schedule
     }

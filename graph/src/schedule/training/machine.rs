@@ -25,6 +25,8 @@
 //! 2. Y. Ito et al.: Profiling based Out-of-core Hybrid Method for Large Neural Networks. PPoPP 2019.
 //!    doi:10.1145/3293883.3298790. The two V100 machines.
 
+use std::ops::RangeInclusive;
+
 use planlab_dsa::Bytes;
 use planlab_files::FormatError;
 use serde::Deserialize;
@@ -70,11 +72,11 @@ const MEMORY_EFFICIENCY: f64 = 0.80;
 const PCIE5: f64 = 64e9 * 0.75;
 
 /// The range of a rate in units per second. Within it no time overflows, or vanishes beside another.
-const RATES: Range = Range { least: 1.0, most: 1e21 };
+const RATES: RangeInclusive<f64> = 1.0..=1e21;
 /// The range of a launch in seconds.
-const LAUNCHES: Range = Range { least: 0.0, most: 1e6 };
+const LAUNCHES: RangeInclusive<f64> = 0.0..=1e6;
 /// The range of the factor at each doubling of the batch.
-const SLOWDOWNS: Range = Range { least: 1.0, most: 100.0 };
+const SLOWDOWNS: RangeInclusive<f64> = 1.0..=100.0;
 
 /// The batch at which the efficiencies were fitted.
 const ROOFLINE_BATCH: f64 = 128.0;
@@ -134,7 +136,7 @@ impl Machine {
     /// If the rate is not a number from 1 to 1e21.
     #[must_use]
     pub fn with_link(mut self, bytes_per_second: f64) -> Self {
-        assert!(RATES.contains(bytes_per_second), "a link of {bytes_per_second} bytes/s");
+        assert!(RATES.contains(&bytes_per_second), "a link of {bytes_per_second} bytes/s");
         (self.copy_out, self.copy_in) = (bytes_per_second, bytes_per_second);
         self
     }
@@ -151,14 +153,14 @@ impl Machine {
             FormatError::new(file, line, format!("not a machine: {}", error.message()))
         })?;
         let reader = Reader { file, text };
-        let rate = |field, value| reader.read_number(field, value, RATES);
+        let rate = |field, value| reader.read_number(field, value, &RATES);
         Ok(Self {
             name: reader.read_name(raw.name)?,
             copy_out: rate("copy_out", raw.copy_out)?,
             copy_in: rate("copy_in", raw.copy_in)?,
             flops: rate("flops", raw.flops)?,
             memory: rate("memory", raw.memory)?,
-            launch: reader.read_number("launch", raw.launch, LAUNCHES)?,
+            launch: reader.read_number("launch", raw.launch, &LAUNCHES)?,
             capacity: match reader.read_whole_number("capacity", raw.capacity)? {
                 Some(0) | None => return Err(reader.missing_field("capacity")),
                 Some(bytes) => Bytes::new(bytes),
@@ -169,7 +171,7 @@ impl Machine {
             workspace: reader.read_whole_number("workspace", raw.workspace)?.map_or(WORKSPACE, Bytes::new),
             large_batch_slowdown: match raw.large_batch_slowdown {
                 None => 1.0,
-                given => reader.read_number("large_batch_slowdown", given, SLOWDOWNS)?,
+                given => reader.read_number("large_batch_slowdown", given, &SLOWDOWNS)?,
             },
         })
     }
@@ -178,19 +180,13 @@ impl Machine {
     #[must_use]
     pub fn to_toml(&self) -> String {
         let name = toml::Value::from(self.name.as_str());
+        let Self { copy_out, copy_in, flops, memory, launch, capacity, .. } = self;
+        let Self { bytes_per_parameter, workspace, large_batch_slowdown, .. } = self;
         // `Debug` gives the shortest text that parses to the same number.
         format!(
-            "name = {name}\ncopy_out = {:?}\ncopy_in = {:?}\nflops = {:?}\nmemory = {:?}\nlaunch = {:?}\ncapacity = {}\n\
-             bytes_per_parameter = {}\nworkspace = {}\nlarge_batch_slowdown = {:?}\n",
-            self.copy_out,
-            self.copy_in,
-            self.flops,
-            self.memory,
-            self.launch,
-            self.capacity,
-            self.bytes_per_parameter,
-            self.workspace,
-            self.large_batch_slowdown
+            "name = {name}\ncopy_out = {copy_out:?}\ncopy_in = {copy_in:?}\nflops = {flops:?}\nmemory = {memory:?}\n\
+             launch = {launch:?}\ncapacity = {capacity}\nbytes_per_parameter = {bytes_per_parameter}\n\
+             workspace = {workspace}\nlarge_batch_slowdown = {large_batch_slowdown:?}\n"
         )
     }
 
@@ -276,14 +272,14 @@ impl Reader<'_> {
         &self,
         field: &str,
         value: Option<Spanned<f64>>,
-        range: Range,
+        range: &RangeInclusive<f64>,
     ) -> Result<f64, FormatError> {
         let value = value.ok_or_else(|| self.missing_field(field))?;
         let number = *value.get_ref();
-        if range.contains(number) {
+        if range.contains(&number) {
             return Ok(number);
         }
-        let wanted = format!("from {} to {:e}", range.least, range.most);
+        let wanted = format!("from {} to {:e}", range.start(), range.end());
         Err(self.refuse_value(field, &value, &wanted))
     }
 
@@ -294,9 +290,9 @@ impl Reader<'_> {
         value: Option<Spanned<f64>>,
     ) -> Result<Option<u64>, FormatError> {
         let Some(value) = value else { return Ok(None) };
-        let range = Range { least: if field == "capacity" { 1.0 } else { 0.0 }, most: EXACT as f64 };
+        let least = if field == "capacity" { 1.0 } else { 0.0 };
         let number = *value.get_ref();
-        if !range.contains(number) || number.fract() != 0.0 {
+        if !(least..=EXACT as f64).contains(&number) || number.fract() != 0.0 {
             return Err(self.refuse_value(field, &value, "of whole bytes that a machine could have"));
         }
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked just above")]
@@ -308,20 +304,6 @@ impl Reader<'_> {
         // In the shortest form: 1e-308 has three hundred zeros otherwise.
         let number = value.get_ref();
         FormatError::new(self.file, line, format!("field `{field}` is {number:?}, not a number {wanted}"))
-    }
-}
-
-/// The numbers that a field may have, both ends included.
-#[derive(Clone, Copy)]
-struct Range {
-    least: f64,
-    most: f64,
-}
-
-impl Range {
-    /// Whether the number is in the range; NaN is in none.
-    fn contains(self, number: f64) -> bool {
-        (self.least..=self.most).contains(&number)
     }
 }
 

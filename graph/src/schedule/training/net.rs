@@ -107,10 +107,6 @@ pub struct TrainingNet {
 
 impl TrainingNet {
     /// A net with `parameters` parameters that processes `batch` images at once.
-    ///
-    /// # Errors
-    ///
-    /// [`NetError`] for the first rule that is broken.
     pub fn new(
         name: impl Into<String>,
         batch: u64,

@@ -91,10 +91,6 @@ impl Times {
     }
 
     /// Like [`Times::new`], with the times of sums from the machine.
-    ///
-    /// # Errors
-    ///
-    /// Like [`Times::new`].
     pub fn from_measured(
         machine: &Machine,
         net: &TrainingNet,
@@ -240,24 +236,18 @@ mod tests {
     #[test]
     fn a_bad_file_is_refused_with_line_and_reason() {
         let refusal = |text: &str| read(text).expect_err("refused").to_string();
-        let with = |from: &str, to: &str| refusal(&GOOD.replace(from, to));
-        assert_eq!(with("loss", "lost"), "t.csv:3: the net has no function `lost`");
-        assert_eq!(with("conv2,", "conv,"), "t.csv:7: function `conv` has its times already");
-        assert_eq!(with("relu,2,20\n", ""), "t.csv:7: function `relu` has no times");
-        assert_eq!(
-            with("2,20", "2,-1"),
-            "t.csv:5: the backward time is `-1`, not a number of seconds from 0 to 1e18"
-        );
-        assert_eq!(
-            with("2,20", "NaN,20"),
-            "t.csv:5: the forward time is `NaN`, not a number of seconds from 0 to 1e18"
-        );
-        assert_eq!(
-            with("2,20", "2,1e19"),
-            "t.csv:5: the backward time is `1e19`, not a number of seconds from 0 to 1e18"
-        );
-        assert_eq!(with("2,20", "20"), "t.csv:5: a row has three cells: function, forward, backward");
-        let text = with("function,forward", "name,forward");
+        for (from, to, reason) in [
+            ("loss", "lost", "3: the net has no function `lost`"),
+            ("conv2,", "conv,", "7: function `conv` has its times already"),
+            ("relu,2,20\n", "", "7: function `relu` has no times"),
+            ("2,20", "2,-1", "5: the backward time is `-1`, not a number of seconds from 0 to 1e18"),
+            ("2,20", "NaN,20", "5: the forward time is `NaN`, not a number of seconds from 0 to 1e18"),
+            ("2,20", "2,1e19", "5: the backward time is `1e19`, not a number of seconds from 0 to 1e18"),
+            ("2,20", "20", "5: a row has three cells: function, forward, backward"),
+        ] {
+            assert_eq!(refusal(&GOOD.replace(from, to)), format!("t.csv:{reason}"));
+        }
+        let text = refusal(&GOOD.replace("function,forward", "name,forward"));
         assert_eq!(text, "t.csv:2: the header is `name,forward,backward`, not `function,forward,backward`");
         assert_eq!(refusal(""), "t.csv:1: function `conv` has no times");
     }

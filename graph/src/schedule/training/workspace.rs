@@ -135,26 +135,18 @@ impl SchedulingProblem {
         let output = size(function.output);
         let maps = function.inputs.iter().fold(output, |sum, &map| sum.saturating_add(size(map)));
         let limit = factor * output as f64;
-        let affordable = ConvolutionAlgorithm::ALL.into_iter().filter_map(|algorithm| {
+        let affordable = |algorithm: ConvolutionAlgorithm| {
             let workspace = algorithm.workspace_bytes(kernel, Bytes::new(maps))?;
-            (workspace.get() as f64 <= limit).then_some(ConvolutionChoice {
-                function: id,
-                algorithm,
-                workspace,
-            })
-        });
-        let plain = ConvolutionAlgorithm::ImplicitGemm;
-        let without = ConvolutionChoice { function: id, algorithm: plain, workspace: Bytes::ZERO };
-        Ok(affordable.into_iter().next().unwrap_or(without))
+            let choice = ConvolutionChoice { function: id, algorithm, workspace };
+            (workspace.get() as f64 <= limit).then_some(choice)
+        };
+        let fastest = ConvolutionAlgorithm::ALL.into_iter().find_map(affordable);
+        Ok(fastest.expect("implicit GEMM takes no workspace"))
     }
 
     /// Limits the workspace of each convolution to `factor` times its output. This changes the times of convolutions,
     /// the workspace of the machine, and the machine's name. The current times count as those of
     /// [`ConvolutionAlgorithm::PrecomputedGemm`].
-    ///
-    /// # Errors
-    ///
-    /// Like [`SchedulingProblem::convolution_algorithms`].
     pub fn with_workspace_limit(&self, factor: f64) -> Result<Self, WorkspaceLimitError> {
         let choices = self.convolution_algorithms(factor)?;
         let mut limited = self.clone();
@@ -228,10 +220,8 @@ mod tests {
         };
         let expected = [0.7, 1.0, 1.0, 1.0, 1.0];
         let forward = factors(limited.times.forward(), problem.times.forward());
-        assert!(
-            forward.iter().zip(expected).all(|(ours, wanted)| (ours - wanted).abs() < 1e-12),
-            "{forward:?}"
-        );
+        let is_near = |(ours, wanted): (&f64, f64)| (ours - wanted).abs() < 1e-12;
+        assert!(forward.iter().zip(expected).all(is_near), "{forward:?}");
         // The backward pass of the sum takes no time.
         assert_eq!(limited.times.backward()[0], problem.times.backward()[0] * 0.7);
         assert_eq!(limited.times.backward()[1..], problem.times.backward()[1..]);

@@ -27,7 +27,9 @@ pub(super) struct Audit<'a> {
     pub(super) schedule: &'a Schedule,
     /// For each buffer, the event that writes it; `None` if it exists from the start.
     pub(super) writers: Vec<Option<EventId>>,
-    pub(super) frees: Vec<Option<EventId>>,
+    /// For each buffer and engine, the completions after which the engine needs the buffer no more; 0 if none of its
+    /// events frees it.
+    pub(super) frees: Vec<Completions>,
     pub(super) starts: [Vec<EventStart>; 3],
     pub(super) numbers: BTreeMap<Value, usize>,
     /// The sums, by number.
@@ -47,7 +49,7 @@ impl<'a> Audit<'a> {
             problem,
             schedule,
             writers: vec![None; buffers],
-            frees: vec![None; buffers],
+            frees: vec![Completions::default(); buffers],
             starts: Engine::ALL.map(|_| Vec::new()),
             numbers: BTreeMap::new(),
             sums: BTreeMap::new(),

@@ -1,8 +1,14 @@
-//! Computes what is surely complete when an event starts, and checks that its buffers are live.
+//! Computes what is surely complete when an event starts, and checks that its buffers are live, and that no event is
+//! faster than the machine.
+
+use planlab_dsa::BufferId;
 
 use super::audit::{Audit, EventStart};
 use super::violation::{EventId, Violation};
-use crate::{Completions, Engine};
+use crate::{Completions, Engine, MapId, Task};
+
+/// Relative error that sums of seconds may have.
+const TOLERANCE: f64 = 1e-9;
 
 impl Audit<'_> {
     /// Finds the starts of all events: each is processed after everything that it waits for.
@@ -69,13 +75,50 @@ impl Audit<'_> {
                 }
             }
             for &buffer in data.reads.iter().chain(&data.writes) {
-                let free = self.frees[buffer.index()];
-                if free.is_some_and(|free| free != event && !self.is_before(event, free)) {
+                if !self.frees_of(buffer).any(|free| free == event || self.is_before(event, free)) {
                     return Err(Violation::AfterFree { event, buffer });
                 }
             }
         }
         Ok(())
+    }
+
+    /// The events that free a buffer together: at most one on each engine.
+    fn frees_of(&self, buffer: BufferId) -> impl Iterator<Item = EventId> {
+        let counts = Engine::ALL.into_iter().zip(self.frees[buffer.index()]);
+        counts.filter_map(|(engine, count)| Some(EventId { engine, place: count.checked_sub(1)? as usize }))
+    }
+
+    pub(super) fn check_times(&self) -> Result<(), Violation> {
+        let times = &self.problem.times;
+        let bytes = |map: MapId| self.problem.net.map(map).bytes.get() as f64;
+        for (event, data) in self.events() {
+            let least = match data.task {
+                Task::Forward(id) | Task::Recompute(id) => times.forward()[id.index()],
+                Task::Backward(id) => times.backward()[id.index()],
+                Task::Accumulate(map) => times.accumulate_times()[map.index()],
+                Task::CopyOut(map) => bytes(map) / self.problem.machine.copy_out,
+                Task::CopyIn(map) => bytes(map) / self.problem.machine.copy_in,
+            };
+            let seconds = data.seconds;
+            if !(seconds.is_finite() && seconds >= least * (1.0 - TOLERANCE)) {
+                return Err(Violation::TooFast { event, seconds, least });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn check_claim(&self) -> Result<f64, Violation> {
+        let starts = Engine::ALL
+            .into_iter()
+            .flat_map(|engine| self.starts[engine.index()].iter().zip(self.schedule.events_of(engine)));
+        let seconds = starts.map(|(start, event)| start.seconds + event.seconds).fold(0.0, f64::max);
+        match self.schedule.seconds {
+            Some(claimed) if (claimed - seconds).abs() > TOLERANCE * seconds => {
+                Err(Violation::WrongClaim { claimed, seconds })
+            }
+            _ => Ok(seconds),
+        }
     }
 }
 

@@ -55,9 +55,8 @@ impl Audit<'_> {
 
     /// Whether `first` is surely free when `second` is written.
     fn is_gone(&self, first: BufferId, second: BufferId) -> bool {
-        match (self.frees[first.index()], self.writers[second.index()]) {
-            (Some(free), Some(writer)) => self.is_before(free, writer),
-            _ => false,
-        }
+        let Some(writer) = self.writers[second.index()] else { return false };
+        let complete = self.starts[writer.engine.index()][writer.place].clock;
+        self.frees[first.index()].iter().zip(complete).all(|(&count, complete)| count <= complete)
     }
 }

@@ -6,7 +6,8 @@
 //! - **values**: every buffer holds one value, which is derived from the net; each event must read exactly what its
 //!   task reads. A map has the same value whichever event computes it, so a recomputation must use that function's own
 //!   inputs. A gradient is the sum of one part from each use of the map, each once.
-//! - **life**: a buffer is written before it is read, and not freed before the reader is complete.
+//! - **life**: a buffer is written before it is read, and not freed before every reader is complete. One event of each
+//!   engine may free it; it is free once all of these are complete.
 //! - **memory**: two buffers that share an address never live at once, and all lie between the base and the end.
 //! - **the host**: a map comes back only after it went out.
 //! - **time**: no function and no copy is faster than the machine; the declared time of the schedule is correct.
@@ -19,7 +20,6 @@ mod audit;
 mod clocks;
 mod memory;
 mod names;
-mod times;
 mod values;
 mod violation;
 
@@ -39,10 +39,6 @@ pub struct Audited {
 }
 
 /// Audits a placed schedule in `memory` bytes; without a limit, in unlimited memory.
-///
-/// # Errors
-///
-/// The first [`Violation`] that is found.
 pub fn validate_schedule(
     problem: &SchedulingProblem,
     schedule: &Schedule,
@@ -99,19 +95,14 @@ mod tests {
             (Task::Backward(function(0)), [&[0, 9], &[], &[0, 9]]),
         ];
         let ids = |ids: &[usize]| ids.iter().map(|&id| BufferId::from_index(id)).collect();
-        for (task, [reads, writes, frees]) in steps {
+        for (task, buffers) in steps {
             let seconds = match task {
                 Task::Forward(id) => problem.times.forward()[id.index()],
                 Task::Backward(id) => problem.times.backward()[id.index()],
                 _ => problem.times.accumulate_times()[2],
             };
-            let event = Event {
-                reads: ids(reads),
-                writes: ids(writes),
-                frees: ids(frees),
-                ..Event::new(task, seconds)
-            };
-            schedule.events[0].push(event);
+            let [reads, writes, frees] = buffers.map(ids);
+            schedule.events[0].push(Event { reads, writes, frees, ..Event::new(task, seconds) });
         }
         (problem, schedule)
     }

@@ -4,7 +4,7 @@ use planlab_dsa::BufferId;
 
 use super::audit::Audit;
 use super::violation::Violation;
-use crate::{Content, FunctionId, MapId, Task};
+use crate::{Completions, Content, FunctionId, MapId, Task};
 
 impl Audit<'_> {
     pub(super) fn check_names(&self) -> Result<(), Violation> {
@@ -62,15 +62,17 @@ impl Audit<'_> {
                 self.writers[buffer.index()] = Some(event);
             }
             for &buffer in &data.frees {
-                if self.frees[buffer.index()].replace(event).is_some() {
+                let count = &mut self.frees[buffer.index()][event.engine.index()];
+                if *count > 0 {
                     return Err(Violation::FreedTwice { event, buffer });
                 }
+                *count = u32::try_from(event.place + 1).unwrap_or(u32::MAX);
             }
         }
         if let Some(index) = is_written.iter().position(|written| !written) {
             return Err(Violation::NeverWritten(BufferId::from_index(index)));
         }
-        match self.frees.iter().position(Option::is_none) {
+        match self.frees.iter().position(|frees| *frees == Completions::default()) {
             Some(index) => Err(Violation::NeverFreed(BufferId::from_index(index))),
             None => Ok(()),
         }

@@ -65,7 +65,8 @@ impl Audit<'_> {
                 Task::Backward(id) => self.check_backward(event, id)?,
                 Task::Accumulate(map) => self.check_sum(event, map)?,
                 Task::CopyOut(map) => {
-                    self.check_reads(event, &[(Value::Map(map), format!("map {map}"))])?;
+                    let wanted = self.number_maps(&[map]);
+                    self.check_reads(event, wanted)?;
                     self.check_results(event, &[])?;
                 }
                 Task::CopyIn(map) => self.check_copy_in(event, map)?,
@@ -85,16 +86,13 @@ impl Audit<'_> {
         order
     }
 
-    /// Whether the event reads exactly these values.
-    fn check_reads(&mut self, event: EventId, wanted: &[(Value, String)]) -> Result<(), Violation> {
-        let mut missing: BTreeMap<usize, &str> = BTreeMap::new();
-        for (value, what) in wanted {
-            missing.insert(self.number_value(value.clone()), what);
-        }
-        self.check_operands(event, missing)
+    /// The numbers of maps, with their names for messages.
+    fn number_maps(&mut self, maps: &[MapId]) -> BTreeMap<usize, String> {
+        maps.iter().map(|&map| (self.number_value(Value::Map(map)), format!("map {map}"))).collect()
     }
 
-    fn check_operands(&self, event: EventId, mut missing: BTreeMap<usize, &str>) -> Result<(), Violation> {
+    /// Whether the event reads exactly these values.
+    fn check_reads(&self, event: EventId, mut missing: BTreeMap<usize, String>) -> Result<(), Violation> {
         for &buffer in &self.find_event(event).reads {
             let held = self.values[buffer.index()];
             if held.is_none_or(|value| missing.remove(&value).is_none()) {
@@ -102,7 +100,7 @@ impl Audit<'_> {
             }
         }
         match missing.into_values().next() {
-            Some(what) => Err(Violation::MissingValue { event, what: what.to_owned() }),
+            Some(what) => Err(Violation::MissingValue { event, what }),
             None => Ok(()),
         }
     }
@@ -124,9 +122,8 @@ impl Audit<'_> {
 
     fn check_forward(&mut self, event: EventId, id: FunctionId) -> Result<(), Violation> {
         let function = self.problem.net.function(id);
-        let wanted: Vec<_> =
-            function.inputs.iter().map(|&map| (Value::Map(map), format!("map {map}"))).collect();
-        self.check_reads(event, &wanted)?;
+        let wanted = self.number_maps(&function.inputs);
+        self.check_reads(event, wanted)?;
         let value = self.number_value(Value::Map(function.output));
         self.check_results(event, &[(Content::Map(function.output), value)])
     }
@@ -134,15 +131,11 @@ impl Audit<'_> {
     fn check_backward(&mut self, event: EventId, id: FunctionId) -> Result<(), Violation> {
         let net = &self.problem.net;
         let function = net.function(id);
-        let mut wanted = BTreeMap::new();
-        let names: Vec<_> = function.needs.iter().map(|map| format!("map {map}")).collect();
-        for (&map, name) in function.needs.iter().zip(&names) {
-            wanted.insert(self.number_value(Value::Map(map)), name.as_str());
-        }
+        let mut wanted = self.number_maps(&function.needs);
         if let Some(gradient) = self.gradients[function.output.index()] {
-            wanted.insert(gradient, "the gradient of its output");
+            wanted.insert(gradient, "the gradient of its output".to_owned());
         }
-        self.check_operands(event, wanted)?;
+        self.check_reads(event, wanted)?;
         let mut results = Vec::new();
         for (place, &input) in function.inputs.iter().enumerate() {
             if net.has_gradient(input) {
@@ -189,7 +182,7 @@ impl Audit<'_> {
         if !copies.into_iter().any(is_out) {
             return Err(Violation::NotOnHost { event, map });
         }
-        self.check_reads(event, &[])?;
+        self.check_reads(event, BTreeMap::new())?;
         let value = self.number_value(Value::Map(map));
         self.check_results(event, &[(Content::Map(map), value)])
     }

@@ -15,7 +15,7 @@ pub struct EventId {
 
 impl std::fmt::Display for EventId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "event {} of `{}`", self.place, self.engine.name())
+        write!(f, "event {} of `{}`", self.place, self.engine)
     }
 }
 
@@ -36,7 +36,7 @@ pub enum Violation {
     /// A buffer that nothing writes.
     #[error("nothing writes buffer {0}")]
     NeverWritten(BufferId),
-    /// A buffer that is freed twice.
+    /// A buffer that two events of one engine free, or that an event frees twice.
     #[error("{event} frees buffer {buffer}, which is freed already")]
     FreedTwice { event: EventId, buffer: BufferId },
     /// A buffer that nothing frees: it would be missing in the next iteration.
