@@ -37,30 +37,16 @@ enum BufferCategory {
 impl BufferCategory {
     /// By the first word: `param:live`, `OPTIMIZER_STATE`, `activation`.
     fn from_category(category: Option<&str>) -> Self {
-        const WORDS: [(BufferCategory, &[&str]); 4] = [
-            (BufferCategory::Parameter, &["param", "params", "parameter", "parameters", "weight", "weights"]),
-            (BufferCategory::Gradient, &["grad", "grads", "gradient", "gradients"]),
-            (BufferCategory::Optimizer, &["optimizer", "optimizer-state", "optstate", "opttemp"]),
-            (
-                BufferCategory::Data,
-                &[
-                    "activation",
-                    "activations",
-                    "autograd-detail",
-                    "bwdtemp",
-                    "input",
-                    "output",
-                    "saved",
-                    "temp",
-                    "temporary",
-                    "workspace",
-                ],
-            ),
-        ];
         let first = category.unwrap_or_default().split([':', ' ', '/']).next().unwrap_or_default();
         let word = first.to_ascii_lowercase().replace('_', "-");
-        let known = WORDS.into_iter().find(|(_, words)| words.contains(&word.as_str()));
-        known.map_or(Self::Nothing, |(said, _)| said)
+        match word.as_str() {
+            "param" | "params" | "parameter" | "parameters" | "weight" | "weights" => Self::Parameter,
+            "grad" | "grads" | "gradient" | "gradients" => Self::Gradient,
+            "optimizer" | "optimizer-state" | "optstate" | "opttemp" => Self::Optimizer,
+            "activation" | "activations" | "autograd-detail" | "bwdtemp" | "input" | "output" | "saved"
+            | "temp" | "temporary" | "workspace" => Self::Data,
+            _ => Self::Nothing,
+        }
     }
 }
 
@@ -168,11 +154,7 @@ fn scale_buffer(buffer: &Buffer, requested: Option<Bytes>, (from, to): (u64, u64
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::{ReadOptions, read_trace};
-
-    fn trace(text: &str) -> Trace {
-        read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid")
-    }
+    use crate::formats::testing::trace;
 
     fn sizes(scaling: &Scaling<'_>, from: u64, to: u64) -> Vec<u64> {
         let instance = scaling.instance_at(NonZeroU64::new(from).expect("positive"), to).expect("valid");

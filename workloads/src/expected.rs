@@ -129,10 +129,6 @@ pub struct PoolCost {
 }
 
 /// The expected figures of the `chainer/` workloads.
-///
-/// # Panics
-///
-/// If the embedded file is damaged, which the tests rule out.
 #[must_use]
 pub fn expected_figures() -> &'static Expected {
     static EXPECTED: OnceLock<Expected> = OnceLock::new();
@@ -158,10 +154,6 @@ fn read_key<'de, D: Deserializer<'de>>(file: D) -> Result<String, D::Error> {
 }
 
 /// The measured costs of the real pool's search, for the nets that are also workloads.
-///
-/// # Panics
-///
-/// If the embedded file is damaged, which the tests rule out.
 #[must_use]
 pub fn pool_costs() -> &'static [PoolCost] {
     static COSTS: OnceLock<Vec<PoolCost>> = OnceLock::new();

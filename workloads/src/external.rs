@@ -110,26 +110,19 @@ impl External {
 }
 
 /// Why a public instance, or a file of the user's own, cannot be read.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ExternalError {
     /// The file cannot be read.
     #[error("{file}: {source}")]
-    Io {
-        /// The file.
-        file: String,
-        /// The reason.
-        source: io::Error,
-    },
+    Io { file: String, source: io::Error },
     /// The file is invalid.
     #[error(transparent)]
     Format(#[from] FormatError),
     /// The file no longer has the content that its key names.
     #[error("{file}: the file has changed since it was first read")]
-    Changed {
-        /// The file.
-        file: String,
-    },
+    Changed { file: String },
 }
 
 #[cfg(test)]

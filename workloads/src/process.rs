@@ -44,6 +44,7 @@ const NOT_OF_PROCESS: [&str; 5] = ["capacity", "marks", "optimum", "rank-steps",
 const STEPS: usize = 6;
 
 /// Why a trace does not determine the process that contains it.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ProcessError {
@@ -52,24 +53,13 @@ pub enum ProcessError {
     NoWindow,
     /// The gradients that live when the window begins are not those that the warm-up leaves.
     #[error("{before} gradients live when the window begins, but the warm-up leaves {left}")]
-    Gradients {
-        /// The number of gradients when the window begins.
-        before: usize,
-        /// The number that the warm-up leaves.
-        left: usize,
-    },
+    Gradients { before: usize, left: usize },
     /// The trace frees a buffer that no rule makes.
     #[error("buffer {buffer}: it is freed, but no part of the process has made it")]
-    Unmade {
-        /// The buffer of the trace.
-        buffer: BufferId,
-    },
+    Unmade { buffer: BufferId },
     /// The process has more steps than an instance can have.
     #[error("{buffers} buffers are too many for a process")]
-    TooMany {
-        /// Buffers of the trace.
-        buffers: usize,
-    },
+    TooMany { buffers: usize },
     /// The process has more bytes than an instance can have.
     #[error(transparent)]
     Instance(#[from] InstanceError),
@@ -244,13 +234,13 @@ impl<'t> Process<'t> {
     pub fn trace(&self) -> Result<Trace, ProcessError> {
         let mut script = Script::new(self.trace);
         let mut kept = self.early().filter(|&call| matches!(self.kind(call), "param" | "buffer"));
-        kept.try_for_each(|call| script.play(call, Part::Recorded))?;
+        kept.try_for_each(|call| script.play(call, RECORDED))?;
         self.heads.iter().for_each(|&head| script.drop_at_once(head));
         let warm_up = script.step;
         self.warm_up(&mut script)?;
         script.hand_over(&self.gradients())?;
         let window = script.step;
-        self.calls[self.before..].iter().try_for_each(|&(_, call)| script.play(call, Part::Recorded))?;
+        self.calls[self.before..].iter().try_for_each(|&(_, call)| script.play(call, RECORDED))?;
         script.finish(self.metadata(warm_up, window))
     }
 
@@ -282,32 +272,23 @@ impl<'t> Process<'t> {
                 break;
             }
             while let Some((_, state)) = states.next_if(|&(at, _)| at <= step) {
-                script.play(state, Part::Recorded)?;
+                script.play(state, RECORDED)?;
             }
             let is_of_early = matches!(call, Call::Free(id) if early.contains(&id));
             if !is_of_early {
-                script.play(call, Part::WarmUp)?;
+                script.play(call, WARM_UP)?;
             }
         }
-        states.try_for_each(|(_, state)| script.play(state, Part::Recorded))
+        states.try_for_each(|(_, state)| script.play(state, RECORDED))
     }
 
     /// The calls for the optimizers' state, each with its step.
     fn states(&self) -> Vec<(u64, Call)> {
-        let mut runs: Vec<Vec<Call>> = Vec::new();
-        let mut is_open = false;
-        for call in self.early() {
-            match self.kind(call) {
-                "optstate" if is_open => runs.last_mut().expect("an open run").push(call),
-                "optstate" => runs.push(vec![call]),
-                _ => {}
-            }
-            is_open = match self.kind(call) {
-                "optstate" => true,
-                "grad" => false,
-                _ => is_open,
-            };
-        }
+        // Gradients separate the states of one mark from those of the next.
+        let counts = |&call: &Call| matches!(self.kind(call), "optstate" | "grad");
+        let calls: Vec<Call> = self.early().filter(counts).collect();
+        let alike = calls.chunk_by(|&a, &b| self.kind(a) == self.kind(b));
+        let runs: Vec<&[Call]> = alike.filter(|run| self.kind(run[0]) == "optstate").collect();
         let marks = &self.optimizers;
         let first = marks.first().copied().unwrap_or(u64::MAX);
         let at = |run: usize| if marks.len() == runs.len() { marks[run] } else { first };
@@ -326,18 +307,14 @@ impl<'t> Process<'t> {
         })
     }
 
-    /// The gradients that live when the window begins, in order.
-    fn early_gradients(&self) -> impl Iterator<Item = BufferId> + '_ {
-        self.made_early().filter(|&id| self.category(id) == "grad")
-    }
-
     /// The gradients that live when the window begins, and those that live at its end, each in order.
     fn gradients(&self) -> (Vec<BufferId>, Vec<BufferId>) {
         let late = self.calls[self.before..].iter().filter_map(|&(_, call)| match call {
             Call::Alloc(id) if self.category(id) == "grad:live" => Some(id),
             _ => None,
         });
-        (self.early_gradients().collect(), late.collect())
+        let early = self.made_early().filter(|&id| self.category(id) == "grad");
+        (early.collect(), late.collect())
     }
 
     /// The parameter of each size that is a parameter's, that of an embedding's own gradient, and that of a gradient
@@ -376,32 +353,17 @@ impl<'t> Process<'t> {
     }
 }
 
-/// The origin of a buffer of the process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Part {
-    /// The buffer of the trace itself.
-    Recorded,
-    /// The weight of an output layer, which is dropped.
-    Head,
-    /// The same buffer in the iteration before.
-    WarmUp,
-}
-
-impl Part {
-    /// The prefix of the buffers' names.
-    const fn prefix(self) -> &'static str {
-        match self {
-            Self::Recorded => "",
-            Self::Head => "head/",
-            Self::WarmUp => "warm-up/",
-        }
-    }
-}
+/// The prefix of a buffer's name by its origin: the buffer of the trace itself.
+const RECORDED: &str = "";
+/// The weight of an output layer, which is dropped.
+const HEAD: &str = "head/";
+/// The same buffer in the iteration before.
+const WARM_UP: &str = "warm-up/";
 
 /// A buffer of the process.
 struct BuiltProcess {
     source: BufferId,
-    part: Part,
+    prefix: &'static str,
     start: u32,
     /// `None` if it lives on.
     end: Option<u32>,
@@ -422,9 +384,9 @@ impl<'t> Script<'t> {
         Self { trace, made: Vec::new(), held: vec![None; trace.instance.len()], step: 0 }
     }
 
-    fn play(&mut self, call: Call, part: Part) -> Result<(), ProcessError> {
+    fn play(&mut self, call: Call, prefix: &'static str) -> Result<(), ProcessError> {
         match call {
-            Call::Alloc(id) => self.held[id.index()] = Some(self.make(id, part, None)),
+            Call::Alloc(id) => self.held[id.index()] = Some(self.make(id, prefix, None)),
             Call::Free(id) => {
                 let made = self.held[id.index()].take().ok_or(ProcessError::Unmade { buffer: id })?;
                 self.made[made].end = Some(self.step);
@@ -434,14 +396,14 @@ impl<'t> Script<'t> {
         Ok(())
     }
 
-    fn make(&mut self, source: BufferId, part: Part, end: Option<u32>) -> usize {
-        self.made.push(BuiltProcess { source, part, start: self.step, end });
+    fn make(&mut self, source: BufferId, prefix: &'static str, end: Option<u32>) -> usize {
+        self.made.push(BuiltProcess { source, prefix, start: self.step, end });
         self.made.len() - 1
     }
 
     /// Requests a weight like a parameter's and frees it at the next step.
     fn drop_at_once(&mut self, parameter: BufferId) {
-        self.make(parameter, Part::Head, Some(self.step + 1));
+        self.make(parameter, HEAD, Some(self.step + 1));
         self.step += 2;
     }
 
@@ -480,7 +442,7 @@ impl<'t> Script<'t> {
             None => category.to_owned(),
         });
         Label {
-            name: format!("{}{}", made.part.prefix(), source.name),
+            name: format!("{}{}", made.prefix, source.name),
             category,
             op: source.op.clone(),
             requested: source.requested,
@@ -492,7 +454,7 @@ impl<'t> Script<'t> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::{ReadOptions, read_trace};
+    use crate::formats::testing::trace;
 
     /// A network of two parameters whose gradients and state exist when the window begins.
     const KEPT: &str = "\
@@ -507,10 +469,6 @@ mod tests {
         x,6,10,50,activation,f\n\
         na,8,13,100,grad:live,b\n\
         nb,10,13,200,grad:live,b\n";
-
-    fn trace(text: &str) -> Trace {
-        read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("well formed")
-    }
 
     fn process(text: &str) -> Trace {
         let trace = trace(text);

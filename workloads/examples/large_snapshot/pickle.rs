@@ -40,8 +40,7 @@ impl LargeSnapshot {
             read: 0,
             is_done: false,
         };
-        snapshot.open(b'}');
-        snapshot.buffer.push(b'(');
+        snapshot.open_dict(&[]);
         snapshot.text("segments");
         snapshot.segments();
         snapshot.text("device_traces");
@@ -53,22 +52,12 @@ impl LargeSnapshot {
     /// Writes one segment, with blocks that nothing frees.
     fn segments(&mut self) {
         self.open(b']');
-        self.open(b'}');
-        self.buffer.push(b'(');
-        for (key, value) in [("address", 1 << 46), ("total_size", BLOCKS << 20)] {
-            self.text(key);
-            self.whole(value);
-        }
+        self.open_dict(&[("address", 1 << 46), ("total_size", BLOCKS << 20)]);
         self.text("blocks");
         self.open(b']');
         self.buffer.push(b'(');
         for block in 0..BLOCKS {
-            self.open(b'}');
-            self.buffer.push(b'(');
-            for (key, value) in [("address", 1 << 46 | block << 20), ("size", 1 << 20)] {
-                self.text(key);
-                self.whole(value);
-            }
+            self.open_dict(&[("address", 1 << 46 | block << 20), ("size", 1 << 20)]);
             self.text("state");
             self.text("active_allocated");
             self.buffer.push(b'u');
@@ -80,6 +69,16 @@ impl LargeSnapshot {
     fn open(&mut self, opcode: u8) {
         self.buffer.extend([opcode, 0x94]);
         self.memo += 1;
+    }
+
+    /// Begins a dict, whose first entries are numbers.
+    fn open_dict(&mut self, numbers: &[(&'static str, u64)]) {
+        self.open(b'}');
+        self.buffer.push(b'(');
+        for &(key, number) in numbers {
+            self.text(key);
+            self.whole(number);
+        }
     }
 
     fn get(&mut self, entry: u32) {
@@ -126,17 +125,12 @@ impl LargeSnapshot {
         let (of, action) = (number / 3, ["alloc", "free_requested", "free_completed"][(number % 3) as usize]);
         // The first frees are of buffers from before the recording.
         let buffer = if number.is_multiple_of(3) { of } else { (of + 1) % LIVE };
-        self.open(b'}');
-        self.buffer.push(b'(');
-        for (key, value) in [
+        self.open_dict(&[
             ("addr", 1 << 45 | (buffer % LIVE) << 21),
             ("size", 512 * (1 + buffer * buffer % 4001)),
             ("stream", 0),
             ("time_us", (1 << 50) + number),
-        ] {
-            self.text(key);
-            self.whole(value);
-        }
+        ]);
         self.text("action");
         self.text(action);
         self.text("compile_context");
@@ -163,8 +157,7 @@ impl LargeSnapshot {
                 Some(entry) => self.get(entry),
                 None => {
                     self.frames[frame as usize] = Some(self.memo);
-                    self.open(b'}');
-                    self.buffer.push(b'(');
+                    self.open_dict(&[]);
                     self.text("name");
                     self.new_text(&format!("forward_{frame}"));
                     self.text("filename");

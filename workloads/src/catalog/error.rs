@@ -8,25 +8,16 @@ use crate::process::ProcessError;
 use crate::synthetic::ParameterError;
 
 /// Why a workload is not available.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WorkloadError {
     /// No workload has this key.
     #[error("there is no workload `{key}`{}", did_you_mean(nearest))]
-    Unknown {
-        /// The given key.
-        key: String,
-        /// Similar keys.
-        nearest: Vec<String>,
-    },
+    Unknown { key: String, nearest: Vec<String> },
     /// The key names a public instance, but its source is missing.
     #[error("there is no workload `{key}`: {notice}")]
-    Absent {
-        /// The given key.
-        key: String,
-        /// What is missing, and how to fetch it.
-        notice: String,
-    },
+    Absent { key: String, notice: String },
     /// The synthetic key does not name an instance.
     #[error(transparent)]
     Synthetic(#[from] ParameterError),
@@ -41,10 +32,5 @@ pub enum WorkloadError {
     External(#[from] ExternalError),
     /// A recorded trace does not determine the process that contains it.
     #[error("there is no workload `{key}`: {source}")]
-    Process {
-        /// The given key.
-        key: String,
-        /// What the trace lacks.
-        source: ProcessError,
-    },
+    Process { key: String, source: ProcessError },
 }

@@ -98,10 +98,6 @@ impl Catalog {
     }
 
     /// The number of buffers of a workload; avoids reading the workload if possible.
-    ///
-    /// # Errors
-    ///
-    /// Like [`Catalog::load`].
     pub fn buffer_count(&self, key: &str) -> Result<usize, WorkloadError> {
         let buffers = self.origins().iter().find_map(|origin| origin.buffers(key, self.limits));
         buffers.unwrap_or_else(|| Err(self.unknown_key(key)))

@@ -133,18 +133,12 @@ impl Origin for Models {
     }
 
     fn load(&self, key: &str, _limits: InputLimits) -> Option<Result<Trace, WorkloadError>> {
-        models::is_model(key).then(|| Ok(models::load_trace(key)?))
+        key.starts_with("model/").then(|| Ok(models::load_trace(key)?))
     }
 }
 
 /// The synthetic families.
 pub(super) struct Families;
-
-impl Families {
-    fn has(key: &str) -> bool {
-        key.starts_with("synthetic/")
-    }
-}
 
 impl Origin for Families {
     fn keys(&self) -> Vec<String> {
@@ -156,10 +150,10 @@ impl Origin for Families {
     }
 
     fn load(&self, key: &str, _limits: InputLimits) -> Option<Result<Trace, WorkloadError>> {
-        Self::has(key).then(|| Ok(synthetic::load_trace(key)?))
+        key.starts_with("synthetic/").then(|| Ok(synthetic::load_trace(key)?))
     }
 
     fn buffers(&self, key: &str, _limits: InputLimits) -> Option<Result<usize, WorkloadError>> {
-        Self::has(key).then(|| Ok(synthetic::buffer_count(key)?))
+        key.starts_with("synthetic/").then(|| Ok(synthetic::buffer_count(key)?))
     }
 }

@@ -35,6 +35,16 @@ pub(crate) fn quote_excerpt(text: &str) -> String {
     shown
 }
 
+/// The first `most` names in quotes, and how many more there are.
+pub(crate) fn quote_names<'n>(names: impl ExactSizeIterator<Item = &'n String>, most: usize) -> String {
+    let more = match names.len().saturating_sub(most) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let quoted: Vec<String> = names.take(most).map(|name| format!("`{}`", quote_excerpt(name))).collect();
+    format!("{}{more}", quoted.join(", "))
+}
+
 /// Letters of a word that is kept, or of a reason: what recordings share, a hostile one shares a million times.
 pub(crate) const LONGEST: usize = 160;
 

@@ -140,10 +140,8 @@ impl<'b> Table<'b> {
         let len = u32_at(self.bytes, start)? as usize;
         let room = (self.bytes.len() - start - 4) / width;
         if len > room {
-            return Err(Broken::new(
-                start,
-                format!("a vector of {len} elements, but there is room for {room}"),
-            ));
+            let reason = format!("a vector of {len} elements, but there is room for {room}");
+            return Err(Broken::new(start, reason));
         }
         Ok(Vector { bytes: self.bytes, at: start + 4, len })
     }
@@ -159,6 +157,11 @@ impl<'b> Vector<'b> {
         self.len
     }
 
+    /// Elements of `N` bytes.
+    fn chunks<const N: usize>(self) -> &'b [[u8; N]] {
+        self.bytes.get(self.at..self.at + N * self.len).unwrap_or_default().as_chunks().0
+    }
+
     /// The elements of a vector of bytes.
     pub(crate) fn bytes(self) -> &'b [u8] {
         self.bytes.get(self.at..self.at + self.len).unwrap_or_default()
@@ -166,14 +169,12 @@ impl<'b> Vector<'b> {
 
     /// Elements of four bytes.
     pub(crate) fn ints(self) -> impl Iterator<Item = i32> + 'b {
-        let bytes = self.bytes.get(self.at..self.at + 4 * self.len).unwrap_or_default();
-        bytes.as_chunks::<4>().0.iter().map(|&chunk| i32::from_le_bytes(chunk))
+        self.chunks::<4>().iter().map(|&chunk| i32::from_le_bytes(chunk))
     }
 
     /// Elements of eight bytes.
     pub(crate) fn longs(self) -> impl Iterator<Item = u64> + 'b {
-        let bytes = self.bytes.get(self.at..self.at + 8 * self.len).unwrap_or_default();
-        bytes.as_chunks::<8>().0.iter().map(|&chunk| u64::from_le_bytes(chunk))
+        self.chunks::<8>().iter().map(|&chunk| u64::from_le_bytes(chunk))
     }
 
     /// An element that is an offset to a table.

@@ -20,13 +20,14 @@ mod csv;
 mod error;
 mod export;
 mod flatbuffer;
-mod graph;
 pub mod import;
 mod input;
 mod names;
 mod own;
 mod read;
 mod save;
+#[cfg(test)]
+pub(crate) mod testing;
 mod trace;
 mod unique;
 
@@ -37,10 +38,10 @@ pub use export::{
     IntoModelError, with_offline_plan, write_c_header, write_offline_plan, write_perfetto, write_plan_json,
     write_requests,
 };
-pub use graph::read_graph_from;
 pub use input::limits::InputLimits;
 pub use input::unpacked::{read_bytes, read_document};
 pub use names::is_file_name;
+pub use own::read_graph_from;
 pub use planlab_files::FormatError;
 pub use read::{check_input, read_trace, read_trace_from};
 pub use save::{compress_zstd, save_file, write_file};

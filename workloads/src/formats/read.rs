@@ -28,11 +28,8 @@ pub fn read_trace_from(file: &str, input: impl Read, options: &ReadOptions) -> R
         return import::read_one(reader, file, input, options);
     }
     if let Some(part) = &options.part {
-        return Err(FormatError::new(
-            file,
-            1,
-            format!("it holds one trace, and no part `{}`", quote_excerpt(part)),
-        ));
+        let reason = format!("it holds one trace, and no part `{}`", quote_excerpt(part));
+        return Err(FormatError::new(file, 1, reason));
     }
     own::read_own(file, input, options)
 }

@@ -39,19 +39,6 @@ use crate::formats::Trace;
 /// Bytes of a label.
 const LABEL: u64 = 4;
 
-/// Options of the replay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// The workspace of each convolution. Default: 8 MiB, whatever the algorithm.
-    pub workspace: Workspace,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self { workspace: Workspace::CHAINER }
-    }
-}
-
 /// What has been requested, and the function that requests now.
 #[derive(Default)]
 struct Log {
@@ -88,6 +75,7 @@ impl Array {
     }
 }
 
+#[derive(Default)]
 struct Node {
     shape: Shape,
     needs_gradient: bool,
@@ -115,49 +103,37 @@ struct Variable {
 }
 
 /// Why a program cannot be replayed.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChainerError {
-    /// There is no rule for a function.
+    /// There is no rule for a function, or for the variant of it that `detail` names. Calls count from 1.
     #[error(
         "call {call}: Chainer's requests for `{function}`{detail} are not known; use the ideal allocator"
     )]
-    NoRule {
-        /// The number of the call, from 1.
-        call: usize,
-        /// The function.
-        function: &'static str,
-        /// Which variant of the function has no rule; empty if none has.
-        detail: &'static str,
-    },
+    NoRule { call: usize, function: &'static str, detail: &'static str },
     /// The net has other inputs than a batch and its labels.
     #[error(
         "Chainer's requests are known for nets with two inputs, a batch and its labels; this net has {inputs}"
     )]
-    Inputs {
-        /// The number of inputs.
-        inputs: usize,
-    },
+    Inputs { inputs: usize },
     /// The workspace of a call does not fit 64 bits.
     #[error("call {call}: its workspace does not fit 64 bits")]
-    Workspace {
-        /// The number of the call, from 1.
-        call: usize,
-    },
+    Workspace { call: usize },
     /// The sum of the sizes does not fit 64 bits.
     #[error(transparent)]
     Instance(#[from] InstanceError),
 }
 
 /// Checks that there is a rule for every call.
-fn check_program(program: &Program, settings: Settings) -> Result<(), ChainerError> {
+fn check_program(program: &Program, workspace: Workspace) -> Result<(), ChainerError> {
     for (call, made) in (1..).zip(program.calls()) {
         let function = made.function.name();
         let no_rule = |detail| ChainerError::NoRule { call, function, detail };
         lacking_rule(program, made).map_or(Ok(()), |detail| Err(no_rule(detail)))?;
         let bytes = FLOAT * elements(program.shape_of(made.output));
-        let workspace = settings.workspace.bytes_for(bytes).and_then(|bytes| bytes.checked_add(UNIT));
-        workspace.ok_or(ChainerError::Workspace { call })?;
+        let needed = workspace.bytes_for(bytes).and_then(|bytes| bytes.checked_add(UNIT));
+        needed.ok_or(ChainerError::Workspace { call })?;
     }
     match program.inputs[..] {
         [ValueId(0), ValueId(1)] => Ok(()),
@@ -198,15 +174,15 @@ fn lacking_rule(program: &Program, call: &Call) -> Option<&'static str> {
     }
 }
 
-/// The requests of one propagation. Blocks that outlive it (gradients of parameters, reported scalars) are left out, as
-/// in the recorded propagations.
+/// The requests of one propagation, with this workspace for each convolution. Blocks that outlive it (gradients of
+/// parameters, reported scalars) are left out, as in the recorded propagations.
 ///
 /// # Errors
 ///
 /// [`ChainerError`] for a function that has no rule, and for sizes that do not fit 64 bits.
-pub fn play_propagation(program: &Program, settings: Settings) -> Result<Trace, ChainerError> {
-    check_program(program, settings)?;
-    let player = Player::new(program, settings);
+pub fn play_propagation(program: &Program, workspace: Workspace) -> Result<Trace, ChainerError> {
+    check_program(program, workspace)?;
+    let player = Player::new(program, workspace);
     let kept = player.play_program();
     // Blocks that outlive the propagation are not freed yet, and so are left out.
     let trace = player.log.borrow().tape.build_trace();
@@ -216,7 +192,7 @@ pub fn play_propagation(program: &Program, settings: Settings) -> Result<Trace, 
 
 struct Player<'p> {
     program: &'p Program,
-    settings: Settings,
+    workspace: Workspace,
     log: Rc<RefCell<Log>>,
     parameters: Vec<Rc<Node>>,
 }
@@ -229,13 +205,13 @@ struct Kept {
 }
 
 impl<'p> Player<'p> {
-    fn new(program: &'p Program, settings: Settings) -> Self {
+    fn new(program: &'p Program, workspace: Workspace) -> Self {
         let leaf = |shape: &Shape| {
             let data = Array { shape: shape.clone(), item: FLOAT, _memory: None, is_contiguous: true };
             Rc::new(Node { data: RefCell::new(Some(data)), ..Node::new_leaf(shape, true) })
         };
         let parameters = program.parameters.iter().map(leaf).collect();
-        Self { program, settings, log: Rc::default(), parameters }
+        Self { program, workspace, log: Rc::default(), parameters }
     }
 
     fn is_training(&self) -> bool {
@@ -257,7 +233,7 @@ impl<'p> Player<'p> {
 
     /// The workspace of a convolution with this output map.
     fn new_workspace(&self, output_map: &[u64]) -> Option<Array> {
-        let bytes = self.settings.workspace.bytes_for(FLOAT * elements(output_map))?;
+        let bytes = self.workspace.bytes_for(FLOAT * elements(output_map))?;
         (bytes > 0).then(|| self.new_array(&[bytes], 1))
     }
 
@@ -516,14 +492,7 @@ impl<'p> Player<'p> {
 
 impl Node {
     fn new_leaf(shape: &[u64], needs_gradient: bool) -> Self {
-        Self {
-            shape: shape.to_vec(),
-            needs_gradient,
-            rank: Cell::new(0),
-            creator: RefCell::default(),
-            data: RefCell::default(),
-            gradient: RefCell::default(),
-        }
+        Self { shape: shape.to_vec(), needs_gradient, ..Self::default() }
     }
 }
 

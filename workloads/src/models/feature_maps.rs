@@ -29,6 +29,7 @@
 use planlab_dsa::Bytes;
 use planlab_graph::{FeatureMap, FunctionId, FunctionKind, Kernel, MapId, NetError, TrainingNet, Work};
 
+use super::ideal::unique;
 use super::net::{Call, Convolution, Function, Program, ValueId, elements};
 use super::rules::{self, Backward, FLOAT, Source};
 
@@ -74,7 +75,7 @@ impl Lowering<'_> {
             _ => {
                 let inputs = self.input_maps(call);
                 let name = self.name_of(call);
-                let output = self.output_map(call, &name);
+                let output = self.map_value(call.output, name.clone());
                 let needs = backward_needs(call, &inputs, output);
                 self.push_function(call, name, inputs, output, needs);
             }
@@ -89,7 +90,7 @@ impl Lowering<'_> {
         let saved = rules::saved_bytes(&call.function, self.program.shape_of(call.inputs[0]), shape);
         let gates = self.add_map(format!("{name}.gates"), saved);
         self.push_function(call, format!("{name}.gates"), inputs.clone(), gates, inputs);
-        let output = self.output_map(call, &name);
+        let output = self.map_value(call.output, name.clone());
         let bytes = self.bytes_of(&[gates, output]);
         let pass = |bytes: u64| Work { flops: 0.0, bytes: as_real(bytes), launches: 1 };
         self.functions.push(planlab_graph::Function {
@@ -141,33 +142,21 @@ impl Lowering<'_> {
     fn input_maps(&mut self, call: &Call) -> Vec<MapId> {
         let is_loss = matches!(call.function, Function::SoftmaxCrossEntropy | Function::BinaryCrossEntropy);
         let read = if is_loss { &call.inputs[..1] } else { &call.inputs[..] };
-        let mut maps: Vec<MapId> = Vec::new();
-        for &value in read {
-            let map = self.input_map(value);
-            if !maps.contains(&map) {
-                maps.push(map);
-            }
-        }
-        maps
+        unique(read.iter().map(|&value| self.input_map(value)).collect())
     }
 
     /// The map of a value; an input of the net gets one when it is first read.
     fn input_map(&mut self, value: ValueId) -> MapId {
         match self.map_of[value.0] {
             Some(map) => map,
-            None => {
-                let bytes = FLOAT * elements(self.program.shape_of(value));
-                let map = self.add_map(format!("input{}", value.0), bytes);
-                self.map_of[value.0] = Some(map);
-                map
-            }
+            None => self.map_value(value, format!("input{}", value.0)),
         }
     }
 
-    fn output_map(&mut self, call: &Call, name: &str) -> MapId {
-        let bytes = FLOAT * elements(self.program.shape_of(call.output));
-        let map = self.add_map(name.to_owned(), bytes);
-        self.map_of[call.output.0] = Some(map);
+    fn map_value(&mut self, value: ValueId, name: String) -> MapId {
+        let bytes = FLOAT * elements(self.program.shape_of(value));
+        let map = self.add_map(name, bytes);
+        self.map_of[value.0] = Some(map);
         map
     }
 

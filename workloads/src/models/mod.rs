@@ -24,8 +24,6 @@ mod spec;
 mod tape;
 mod workspace;
 
-use planlab_graph::Graph;
-
 use crate::formats::Trace;
 
 pub use net::Mode;
@@ -33,12 +31,6 @@ pub use nets::model::{Input, Model, Published};
 pub use nets::models;
 pub use spec::{Allocator, ModelError, Spec, find};
 pub use workspace::Workspace;
-
-/// Whether a key belongs to a model, by its prefix.
-#[must_use]
-pub fn is_model(key: &str) -> bool {
-    key.starts_with("model/")
-}
 
 /// The trace that a key `model/...` names.
 ///
@@ -49,18 +41,6 @@ pub fn load_trace(key: &str) -> Result<Trace, ModelError> {
     match seq2seq::Key::parse_key(key) {
         Some(key) => Ok(key.iteration_trace()),
         None => key.parse::<Spec>()?.build_trace(),
-    }
-}
-
-/// The graph that a key `model/...` names.
-///
-/// # Errors
-///
-/// As [`load_trace`]; also for the iterations of Chainer's seq2seq example, which have requests but no graph.
-pub fn load_graph(key: &str) -> Result<Graph, ModelError> {
-    match seq2seq::Key::parse_key(key) {
-        Some(_) => Err(ModelError::NoGraph { key: key.to_owned() }),
-        None => key.parse::<Spec>()?.build_graph(),
     }
 }
 

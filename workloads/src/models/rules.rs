@@ -158,11 +158,6 @@ pub(super) fn state_bytes(function: &Function, output: &Shape) -> u64 {
     }
 }
 
-/// Whether a call also reads the data that the call for its input kept.
-pub(super) const fn reads_state(function: &Function) -> bool {
-    matches!(function, Function::LstmState)
-}
-
 /// The name of a parameter, by its position among the call's parameters.
 pub(super) fn parameter_role(function: &Function, at: usize) -> Option<&'static str> {
     let roles: &[&str] = match function {

@@ -7,8 +7,7 @@ use planlab_graph::{Dependencies, Graph, Lowered, NetError, OpId, OrderError, St
 
 use super::chainer::{self, ChainerError};
 use super::feature_maps;
-use super::ideal;
-use super::ideal::{Gradients, LowerError};
+use super::ideal::{self, LowerError};
 use super::net::{End, Mode, Net, Program, ShapeError};
 use super::nets::model::{Input, Model, Sizes};
 use super::nets::models;
@@ -17,136 +16,67 @@ use crate::formats::Trace;
 use crate::synthetic::dice::Dice;
 use crate::{did_you_mean, nearest};
 
-/// The rules by which memory is requested and freed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Allocator {
-    /// No framework's rules: outputs are requested when their operation runs, and freed after their last reader.
-    #[default]
-    Ideal,
-    /// The rules of Chainer 3.0.0rc1.
-    Chainer,
-}
-
-impl Allocator {
-    /// The name on the command line.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Ideal => "ideal",
-            Self::Chainer => "chainer",
-        }
+planlab_dsa::named_enum! {
+    /// The rules by which memory is requested and freed.
+    #[derive(Default)]
+    pub enum Allocator {
+        /// No framework's rules: outputs are requested when their operation runs, and freed after their last reader.
+        #[default]
+        Ideal = "ideal",
+        /// The rules of Chainer 3.0.0rc1.
+        Chainer = "chainer",
     }
 }
 
 /// Why a key or a [`Spec`] has no instance.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
     /// There is no net with this name.
     #[error("there is no net `{name}`{}", did_you_mean(nearest))]
-    UnknownNet {
-        /// The given name.
-        name: String,
-        /// Similar names.
-        nearest: Vec<&'static str>,
-    },
+    UnknownNet { name: String, nearest: Vec<&'static str> },
     /// The key does not have the form of a model's key.
     #[error(
         "`{key}` is not a model key; expected model/<net>/<infer|train>/b<N>[/s<LENGTH>|/i<EXTENT>][/chainer][/ws<WORKSPACE>][/order<K>]"
     )]
-    BadKey {
-        /// The key.
-        key: String,
-    },
+    BadKey { key: String },
     /// The batch size is 0.
     #[error("the batch size must be at least 1")]
     EmptyBatch,
     /// The input size or sequence length is 0.
     #[error("{net}: the input size and the sequence length must be at least 1")]
-    EmptyInput {
-        /// The net.
-        net: &'static str,
-    },
+    EmptyInput { net: &'static str },
     /// The net's input has no such size: an image size for tokens, or a sequence length for images.
     #[error("{net} has no {what}; its input is {input}")]
-    NoSuchSize {
-        /// The net.
-        net: &'static str,
-        /// The size that was given.
-        what: &'static str,
-        /// The net's input.
-        input: Input,
-    },
+    NoSuchSize { net: &'static str, what: &'static str, input: Input },
     /// The sequence is longer than the net's position table.
     #[error("{net}: a sequence of {length} tokens is too long; the net has {limit} positions")]
-    TooLong {
-        /// The net.
-        net: &'static str,
-        /// The given length.
-        length: u64,
-        /// The number of positions.
-        limit: u64,
-    },
+    TooLong { net: &'static str, length: u64, limit: u64 },
     /// The key names an iteration of Chainer's example, which has no graph.
     #[error("`{key}` is a sequence of requests and has no graph")]
-    NoGraph {
-        /// The key.
-        key: String,
-    },
+    NoGraph { key: String },
     /// A total of the net does not fit 64 bits.
     #[error("{net}: its {what} do not fit 64 bits")]
-    TooLarge {
-        /// The net.
-        net: &'static str,
-        /// The quantity.
-        what: &'static str,
-    },
+    TooLarge { net: &'static str, what: &'static str },
     /// The net does not accept an input of this size.
     #[error("{net}: {source}")]
-    Shape {
-        /// The net.
-        net: &'static str,
-        /// The first shape error.
-        source: ShapeError,
-    },
+    Shape { net: &'static str, source: ShapeError },
     /// Chainer's rules do not cover the net.
     #[error("{net}: {source}")]
-    Chainer {
-        /// The net.
-        net: &'static str,
-        /// The reason.
-        source: ChainerError,
-    },
+    Chainer { net: &'static str, source: ChainerError },
     /// The net cannot be lowered to a graph.
     #[error("{net}: {source}")]
-    Lower {
-        /// The net.
-        net: &'static str,
-        /// The reason.
-        source: LowerError,
-    },
+    Lower { net: &'static str, source: LowerError },
     /// A net without a backward pass.
     #[error("{net}: inference keeps no feature maps: name its training")]
-    NoBackward {
-        /// The net.
-        net: &'static str,
-    },
+    NoBackward { net: &'static str },
     /// The net has no feature maps.
     #[error("{net}: {source}")]
-    FeatureMaps {
-        /// The net.
-        net: &'static str,
-        /// The error in them.
-        source: NetError,
-    },
+    FeatureMaps { net: &'static str, source: NetError },
     /// The graph has no instance: the sum of its sizes does not fit 64 bits.
     #[error("{net}: {source}")]
-    Order {
-        /// The net.
-        net: &'static str,
-        /// The reason.
-        source: OrderError,
-    },
+    Order { net: &'static str, source: OrderError },
 }
 
 /// The net with a name.
@@ -244,9 +174,9 @@ impl Spec {
         let workspace = self.workspace_rule().to_string();
         for (key, value) in [
             ("net", self.net.name.to_owned()),
-            ("mode", self.mode.word().to_owned()),
+            ("mode", self.mode.to_string()),
             ("batch", self.batch.to_string()),
-            ("allocator", self.allocator.word().to_owned()),
+            ("allocator", self.allocator.to_string()),
             ("convolution-workspace", workspace),
         ] {
             trace.labels.metadata.push((key.to_owned(), value));
@@ -263,9 +193,8 @@ impl Spec {
     }
 
     fn chainer_trace(&self) -> Result<Trace, ModelError> {
-        let settings = chainer::Settings { workspace: self.workspace_rule() };
         let net = self.net.name;
-        chainer::play_propagation(&self.record_program()?, settings)
+        chainer::play_propagation(&self.record_program()?, self.workspace_rule())
             .map_err(|source| ModelError::Chainer { net, source })
     }
 
@@ -276,7 +205,8 @@ impl Spec {
         let mut lowered = lower_graph(&graph, &order).map_err(|source| ModelError::Order { net, source })?;
         let makers = requesting_operations(&graph, &order, &lowered);
         for (label, op) in lowered.labels.buffers.iter_mut().zip(makers) {
-            label.op = op.map(|op| operation_name(&graph, op));
+            // The number and the kind, `12:convolution`: the same in every order.
+            label.op = op.map(|op| format!("{}:{}", op.index(), graph.operations()[op.index()].op));
         }
         Ok(Trace::new(lowered.instance, lowered.labels))
     }
@@ -296,18 +226,8 @@ impl Spec {
     ///
     /// [`ModelError`] for a size that the net does not accept.
     pub fn build_graph(&self) -> Result<Graph, ModelError> {
-        self.graph_with(Gradients::External)
-    }
-
-    /// Like [`Spec::build_graph`], with a choice of where the gradients of parameters are kept.
-    ///
-    /// # Errors
-    ///
-    /// Like [`Spec::build_graph`].
-    pub fn graph_with(&self, gradients: Gradients) -> Result<Graph, ModelError> {
-        let settings = ideal::Settings { workspace: self.workspace_rule(), gradients };
         let net = self.net.name;
-        ideal::lower_program(&self.record_program()?, settings)
+        ideal::lower_program(&self.record_program()?, self.workspace_rule())
             .map_err(|source| ModelError::Lower { net, source })
     }
 
@@ -326,10 +246,6 @@ impl Spec {
     }
 
     /// The number of elements of all parameters.
-    ///
-    /// # Errors
-    ///
-    /// [`ModelError`] for a size that the net does not accept.
     pub fn parameter_count(&self) -> Result<u64, ModelError> {
         let net = self.net.name;
         self.record_program()?.parameter_count().ok_or(ModelError::TooLarge { net, what: "parameters" })
@@ -337,10 +253,6 @@ impl Spec {
 
     /// FLOPs of one propagation (in training with the backward pass), two for each multiply-add. Only convolutions and
     /// matrix products count.
-    ///
-    /// # Errors
-    ///
-    /// [`ModelError`] for a size that the net does not accept.
     pub fn count_flops(&self) -> Result<u64, ModelError> {
         let net = self.net.name;
         let graph = self.build_graph()?;
@@ -383,14 +295,9 @@ fn requesting_operations(graph: &Graph, order: &[OpId], lowered: &Lowered) -> Ve
     makers
 }
 
-/// The number of an operation in the net, and its kind: `12:convolution`. It is the same in every order.
-fn operation_name(graph: &Graph, op: OpId) -> String {
-    format!("{}:{}", op.index(), graph.operations()[op.index()].op)
-}
-
 impl fmt::Display for Spec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "model/{}/{}/b{}", self.net.name, self.mode.word(), self.batch)?;
+        write!(f, "model/{}/{}/b{}", self.net.name, self.mode, self.batch)?;
         if let Some(sequence) = self.sequence {
             write!(f, "/s{sequence}")?;
         }
@@ -417,11 +324,8 @@ impl FromStr for Spec {
         let bad = || ModelError::BadKey { key: key.chars().take(200).collect() };
         let mut segments = key.strip_prefix("model/").ok_or_else(bad)?.split('/').peekable();
         let net = find(segments.next().unwrap_or_default())?;
-        let mode = match segments.next() {
-            Some("infer") => Mode::Infer,
-            Some("train") => Mode::Train,
-            _ => return Err(bad()),
-        };
+        let mode = segments.next().and_then(|word| Mode::ALL.into_iter().find(|mode| mode.name() == word));
+        let mode = mode.ok_or_else(bad)?;
         let batch = segments.next().and_then(|batch| batch.strip_prefix('b')).ok_or_else(bad)?;
         let mut spec = Self::new(net, mode, batch.parse().map_err(|_| bad())?);
         let number = |text: Option<&&str>, letter: char| {

@@ -30,51 +30,28 @@ pub struct Origin {
 }
 
 /// Why a workload cannot be added.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AddError {
     /// The key is not one of a recorded workload.
     #[error("the key `{key}`: {reason}")]
-    Key {
-        /// The key.
-        key: String,
-        /// What is wrong with it.
-        reason: String,
-    },
+    Key { key: String, reason: String },
     /// A field that a reader of the manifest needs is empty or has several lines.
     #[error("the {field} is empty, or not one line")]
-    Field {
-        /// The field.
-        field: &'static str,
-    },
+    Field { field: &'static str },
     /// There is a workload with this key already.
     #[error("there is a workload `{key}` already, in {file}")]
-    Taken {
-        /// The key.
-        key: String,
-        /// Its file.
-        file: String,
-    },
+    Taken { key: String, file: String },
     /// Another workload has the same buffers.
     #[error("the workload `{key}` has the same buffers already")]
-    Same {
-        /// The key of the other workload.
-        key: String,
-    },
+    Same { key: String },
     /// There is a file of this name, which no line of the manifest is about and which is not this trace.
     #[error("{}: there is such a file already, and the manifest does not list it: move it elsewhere", path.display())]
-    Unlisted {
-        /// The file.
-        path: PathBuf,
-    },
+    Unlisted { path: PathBuf },
     /// The folder cannot be locked.
     #[error("{}: cannot be locked: {source}", path.display())]
-    Lock {
-        /// The folder.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    Lock { path: PathBuf, source: io::Error },
     /// The trace has no buffers.
     #[error("the trace has no buffers")]
     Empty,
@@ -83,12 +60,7 @@ pub enum AddError {
     Lossy,
     /// The folder has no manifest that can be read.
     #[error("{}: {source}", path.display())]
-    NoManifest {
-        /// The manifest.
-        path: PathBuf,
-        /// The reason.
-        source: io::Error,
-    },
+    NoManifest { path: PathBuf, source: io::Error },
     /// The manifest is damaged.
     #[error(transparent)]
     Manifest(#[from] FormatError),
@@ -271,16 +243,13 @@ fn quote_text(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::testing::trace;
     use crate::recorded::stored_file;
 
     const TRACE: &str = "# alignment: 512\n# framework: mine\nid,lower,upper,size\nx,0,3,4096\ny,1,2,1000\n";
 
     fn origin(key: &str) -> Origin {
         Origin { key: key.to_owned(), source: "my \"net\" 1.0".to_owned(), license: "MIT".to_owned() }
-    }
-
-    fn trace(text: &str) -> Trace {
-        read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid")
     }
 
     /// A folder with the embedded manifest.
@@ -359,30 +328,17 @@ mod tests {
             add(folder.path(), trace, origin).expect_err(&origin.key).to_string()
         };
         for (key, reason) in [
-            (
-                "mine/net/train/b8",
-                "there is a workload `mine/net/train/b8` already, in mine/net-train-b8.csv.zst",
-            ),
-            (
-                "mine/net",
-                "the key `mine/net`: a key is ROUTE/NET/MODE/bN, and may have a variant behind that",
-            ),
-            (
-                "mine/net/eat/b8",
-                "the key `mine/net/eat/b8`: `eat` is not a mode (train, infer, decode, process)",
-            ),
-            ("mine/net/train/8", "the key `mine/net/train/8`: `8` is not a batch (b1, b32, ...)"),
-            (
-                "model/net/train/b8",
-                "the key `model/net/train/b8`: the route `model` is not for recorded workloads",
-            ),
-            (
-                "mine/../train/b8",
-                "the key `mine/../train/b8`: `..` may have lower-case letters, digits, `-`, `.` and `_`",
-            ),
+            ("mine/net", "a key is ROUTE/NET/MODE/bN, and may have a variant behind that"),
+            ("mine/net/eat/b8", "`eat` is not a mode (train, infer, decode, process)"),
+            ("mine/net/train/8", "`8` is not a batch (b1, b32, ...)"),
+            ("model/net/train/b8", "the route `model` is not for recorded workloads"),
+            ("mine/../train/b8", "`..` may have lower-case letters, digits, `-`, `.` and `_`"),
         ] {
-            assert_eq!(refused(&other, &origin(key)), reason);
+            assert_eq!(refused(&other, &origin(key)), format!("the key `{key}`: {reason}"));
         }
+        let taken = refused(&other, &origin("mine/net/train/b8"));
+        let place = "mine/net-train-b8.csv.zst";
+        assert_eq!(taken, format!("there is a workload `mine/net/train/b8` already, in {place}"));
         let same = refused(&trace(TRACE), &origin("mine/other/train/b8"));
         assert_eq!(same, "the workload `mine/net/train/b8` has the same buffers already");
         let unsaid = Origin { license: " ".to_owned(), ..origin("mine/new/train/b8") };

@@ -1,10 +1,9 @@
 //! The manifest of the recorded workloads, and the embedded files that it lists.
 
 use std::borrow::Cow;
-use std::io::Read;
 use std::sync::OnceLock;
 
-use include_dir::{Dir, include_dir};
+use include_dir::{Dir, File, include_dir};
 use planlab_dsa::Digest;
 use serde::{Deserialize, Serialize};
 
@@ -53,10 +52,6 @@ pub struct Manifest {
 }
 
 /// The embedded manifest.
-///
-/// # Panics
-///
-/// If the embedded file is damaged, which the tests rule out.
 #[must_use]
 pub fn manifest() -> &'static Manifest {
     static MANIFEST: OnceLock<Manifest> = OnceLock::new();
@@ -75,47 +70,37 @@ pub fn recorded(key: &str) -> Option<&'static Recorded> {
 
 /// The content of an embedded file, named relative to `data/`, decompressed if its name ends in `.zst`; `None` if the
 /// file does not exist.
-///
-/// # Panics
-///
-/// If the embedded file is damaged, which the tests rule out.
 #[must_use]
 pub fn data_file(file: &str) -> Option<Cow<'static, [u8]>> {
     let stored = stored_file(file)?;
     if !file.ends_with(".zst") {
         return Some(Cow::Borrowed(stored));
     }
-    let mut plain = Vec::new();
-    let decoder = zstd::Decoder::new(stored).and_then(|mut decoder| decoder.read_to_end(&mut plain));
-    decoder.expect("embedded files are whole");
-    Some(Cow::Owned(plain))
+    Some(Cow::Owned(zstd::decode_all(stored).expect("embedded files are whole")))
 }
 
 /// The stored bytes of an embedded file.
 #[must_use]
 pub fn stored_file(file: &str) -> Option<&'static [u8]> {
-    DATA.get_file(file).map(include_dir::File::contents)
+    DATA.get_file(file).map(File::contents)
 }
 
 /// Every embedded file's name, relative to `data/`.
 #[must_use]
 pub fn stored_files() -> Vec<&'static str> {
-    let mut names = Vec::new();
-    let mut folders = vec![&DATA];
-    while let Some(folder) = folders.pop() {
-        names.extend(folder.files().filter_map(|file| file.path().to_str()));
-        folders.extend(folder.dirs());
-    }
+    let files = embedded_files(&DATA).into_iter();
+    let mut names: Vec<&str> = files.filter_map(|file| file.path().to_str()).collect();
     names.sort_unstable();
     names
 }
 
+/// The files of a folder and of those in it.
+pub(crate) fn embedded_files(folder: &'static Dir<'static>) -> Vec<&'static File<'static>> {
+    folder.files().chain(folder.dirs().flat_map(embedded_files)).collect()
+}
+
 impl Recorded {
     /// Reads the embedded trace; its metadata `workload` is the key.
-    ///
-    /// # Errors
-    ///
-    /// [`FormatError`] if the embedded file is damaged, which the tests rule out.
     pub fn read_trace(&self) -> Result<Trace, FormatError> {
         let missing = || FormatError::new(&self.file, 1, "the file is not embedded");
         let bytes = stored_file(&self.file).ok_or_else(missing)?;

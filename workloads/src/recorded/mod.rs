@@ -10,4 +10,5 @@ mod add;
 mod manifest;
 
 pub use add::{AddError, Origin, add};
+pub(crate) use manifest::embedded_files;
 pub use manifest::{DataFile, Manifest, Recorded, data_file, manifest, recorded, stored_file, stored_files};

@@ -10,59 +10,43 @@ use serde::Deserialize;
 use crate::files::FileOptions;
 
 /// Workloads and the planners that run on each of them.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
 #[non_exhaustive]
 pub struct Group {
     /// Patterns over workload keys.
-    #[serde(default)]
     pub workloads: Vec<String>,
     /// Files with traces, relative to the suite's file; patterns with `*`, `?`, `[...]` and `**`. See
     /// [`Suite::open_files`](super::Suite::open_files).
-    #[serde(default)]
     pub files: Vec<String>,
     /// The alignment of the files' traces, as [`FileOptions::align`].
-    #[serde(default)]
     pub align: Option<Alignment>,
     /// The trace to take from a file that contains several.
-    #[serde(default)]
     pub part: Option<String>,
     /// Values of dynamic dimensions of the files, by name.
-    #[serde(default)]
     pub dims: BTreeMap<String, NonZeroU64>,
     /// Whether the files' permissions to overwrite a buffer in place count. Default: yes.
-    #[serde(default)]
     pub in_place: Option<bool>,
     /// Patterns over planner keys.
-    #[serde(default)]
     pub planners: Vec<String>,
     /// Patterns over the keys of excluded planners.
-    #[serde(default)]
     pub except: Vec<String>,
     /// Patterns over keys of online allocators.
-    #[serde(default)]
     pub allocators: Vec<String>,
     /// Seconds per cell; `None` for the harness's default.
-    #[serde(default)]
     pub time_limit: Option<f64>,
     /// Several limits in seconds, with a cell for each; instead of `time_limit`.
-    #[serde(default)]
     pub time_limits: Vec<f64>,
     /// Workloads with more buffers are left out.
-    #[serde(default)]
     pub max_buffers: Option<usize>,
     /// Capacities in bytes, with a cell for each; if empty, the height is minimised.
-    #[serde(default)]
     pub capacities: Vec<u64>,
     /// Numbers of threads, with a cell for each; single-threaded planners have one cell. If empty, the harness's
     /// default.
-    #[serde(default)]
     pub threads: Vec<NonZeroUsize>,
     /// Repetitions of each cell; `None` for the harness's default.
-    #[serde(default)]
     pub repetitions: Option<NonZeroU32>,
     /// Excludes planners that search, and others on workloads larger than they are practical for.
-    #[serde(default)]
     pub quick: bool,
 }
 

@@ -35,22 +35,16 @@ pub struct ScheduleGroup {
     pub capacities: Vec<u64>,
     /// Limits the memory to this share (0.6, say) of what the net needs if it keeps everything, without parameters and
     /// workspace. A net that would fit then has to release something. `None` for the full capacity.
-    #[serde(default)]
     pub peak_share: Option<f64>,
     /// Seconds per scheduler; `None` for the harness's default.
-    #[serde(default)]
     pub time_limit: Option<f64>,
     /// Simulated iterations per scheduler; `None` for no limit.
-    #[serde(default)]
     pub work_limit: Option<u64>,
     /// The planner for the offsets; `None` for the harness's default.
-    #[serde(default)]
     pub planner: Option<String>,
     /// Seconds for that planner; `None` for the harness's default.
-    #[serde(default)]
     pub planner_time_limit: Option<f64>,
     /// Repetitions; `None` for one.
-    #[serde(default)]
     pub repetitions: Option<NonZeroU32>,
 }
 

@@ -76,7 +76,7 @@ impl Suite {
             for workload in workloads.into_iter().filter(|_| !chosen.is_empty()) {
                 let buffers = catalog
                     .buffer_count(&workload)
-                    .map_err(|error| self.workload_error(&workload, &error))?;
+                    .map_err(|error| self.error_at_text(&workload, error.to_string()))?;
                 for planner in &chosen {
                     let large = planner.starts_with("mip/") && buffers > self.limits.mip_max_buffers;
                     let slow = group.quick && !is_quick(planner, buffers);
@@ -88,14 +88,8 @@ impl Suite {
                         if known.insert(key) {
                             let (workload, planner) = (workload.clone(), planner.clone());
                             let repetitions = group.repetitions;
-                            selection.picks.push(Pick {
-                                workload,
-                                planner,
-                                time_limit,
-                                capacity,
-                                threads,
-                                repetitions,
-                            });
+                            let pick = Pick { workload, planner, time_limit, capacity, threads, repetitions };
+                            selection.picks.push(pick);
                         }
                     }
                 }
@@ -159,7 +153,7 @@ impl Suite {
                 if let Some(most) = group.max_buffers {
                     let buffers = catalog
                         .buffer_count(&workload)
-                        .map_err(|error| self.workload_error(&workload, &error))?;
+                        .map_err(|error| self.error_at_text(&workload, error.to_string()))?;
                     if buffers > most {
                         continue;
                     }
@@ -212,7 +206,7 @@ impl Suite {
             } else {
                 match catalog.unknown_key(pattern) {
                     WorkloadError::Absent { notice, .. } => notices.push(notice),
-                    error => return Err(self.workload_error(pattern, &error)),
+                    error => return Err(self.error_at_text(pattern, error.to_string())),
                 }
             }
         }

@@ -5,38 +5,46 @@ use std::io;
 use std::path::Path;
 use std::sync::OnceLock;
 
-use include_dir::{Dir, File, include_dir};
+use include_dir::{Dir, include_dir};
 use serde::Deserialize;
 
 use super::group::Group;
 use super::schedule_group::ScheduleGroup;
-use crate::catalog::WorkloadError;
 use crate::external::ExternalError;
 use crate::formats::{InputLimits, read_document};
 use crate::glob::matches_glob;
 use crate::nearest::{did_you_mean, nearest};
+use crate::recorded::embedded_files;
 
 static SUITES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/suites");
 
 /// Which planners run on which workloads.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Suite {
     /// Its name.
     pub name: String,
     /// Its purpose, and how to read its results.
     pub analysis: String,
+    /// Names of the embedded suites whose groups and expectations it includes.
+    #[serde(default)]
+    include: Vec<String>,
     /// Limits for all groups.
+    #[serde(default)]
     pub limits: Limits,
     /// The groups, in file order.
+    #[serde(default, rename = "group")]
     pub groups: Vec<Group>,
     /// The groups of schedules, in file order.
+    #[serde(default, rename = "schedule")]
     pub schedules: Vec<ScheduleGroup>,
     /// The expected heights.
+    #[serde(default)]
     pub expect: Vec<Expectation>,
-    /// Names of the embedded suites whose groups and expectations it includes.
-    include: Vec<String>,
+    #[serde(skip)]
     pub(super) file: String,
+    #[serde(skip)]
     pub(super) text: String,
 }
 
@@ -76,69 +84,32 @@ pub struct Expectation {
 }
 
 /// Why a suite cannot be used.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SuiteError {
     /// No suite has this name.
     #[error("there is no suite `{name}`{}", did_you_mean(nearest))]
-    Unknown {
-        /// The given name.
-        name: String,
-        /// Similar names.
-        nearest: Vec<String>,
-    },
+    Unknown { name: String, nearest: Vec<String> },
     /// The file cannot be read.
     #[error("{file}: {source}")]
-    Io {
-        /// The file.
-        file: String,
-        /// The reason.
-        source: io::Error,
-    },
-    /// The file is invalid.
+    Io { file: String, source: io::Error },
+    /// The file is invalid at a line, from 1.
     #[error("{file}:{line}: {reason}")]
-    Bad {
-        /// The file.
-        file: String,
-        /// The line, from 1.
-        line: usize,
-        /// The error.
-        reason: String,
-    },
+    Bad { file: String, line: usize, reason: String },
     /// A file with a trace that the suite names cannot be read.
     #[error(transparent)]
     File(#[from] ExternalError),
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RawSuite {
-    name: String,
-    analysis: String,
-    #[serde(default)]
-    include: Vec<String>,
-    #[serde(default)]
-    limits: Limits,
-    #[serde(default)]
-    group: Vec<Group>,
-    #[serde(default)]
-    schedule: Vec<ScheduleGroup>,
-    #[serde(default)]
-    expect: Vec<Expectation>,
-}
-
 /// The embedded suites.
-///
-/// # Panics
-///
-/// If an embedded suite is damaged, which the tests rule out.
 #[must_use]
 pub fn builtin() -> &'static [Suite] {
     static ALL: OnceLock<Vec<Suite>> = OnceLock::new();
     ALL.get_or_init(|| {
         let mut all = Vec::new();
         // Suites that include others come after the included ones.
-        let (plain, composed): (Vec<_>, Vec<_>) = files(&SUITES)
+        let (plain, composed): (Vec<_>, Vec<_>) = embedded_files(&SUITES)
             .into_iter()
             .partition(|file| !file.contents_utf8().is_some_and(|text| text.contains("\ninclude")));
         for file in plain.into_iter().chain(composed) {
@@ -149,11 +120,6 @@ pub fn builtin() -> &'static [Suite] {
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all
     })
-}
-
-/// The files of a folder and of those in it.
-fn files(folder: &'static Dir<'static>) -> Vec<&'static File<'static>> {
-    folder.files().chain(folder.dirs().flat_map(files)).collect()
 }
 
 impl Suite {
@@ -191,10 +157,6 @@ impl Suite {
     }
 
     /// An error at the line of the file that contains `what`.
-    pub(super) fn workload_error(&self, what: &str, error: &WorkloadError) -> SuiteError {
-        self.error_at_text(what, error.to_string())
-    }
-
     pub(super) fn error_at_text(&self, what: &str, reason: String) -> SuiteError {
         let quoted = format!("\"{what}\"");
         let named = |text: &str| {
@@ -245,12 +207,11 @@ pub(super) fn parse(file: &str, text: &str, known: &[Suite]) -> Result<Suite, Su
         let line = 1 + text.bytes().take(at).filter(|&byte| byte == b'\n').count();
         SuiteError::Bad { file: file.to_owned(), line, reason }
     };
-    let raw: RawSuite = toml::from_str(text).map_err(|error| {
+    let mut suite: Suite = toml::from_str(text).map_err(|error| {
         bad(error.span().map_or(0, |span| span.start), error.message().replace('\n', " "))
     })?;
-    let RawSuite { name, analysis, include, limits, group: mut groups, schedule: mut schedules, mut expect } =
-        raw;
     let place = |what: &str| text.find(what).unwrap_or(0);
+    let groups = &suite.groups;
     if let Some(group) =
         groups.iter().find(|group| group.time_limit.is_some() && !group.time_limits.is_empty())
     {
@@ -265,24 +226,24 @@ pub(super) fn parse(file: &str, text: &str, known: &[Suite]) -> Result<Suite, Su
             return Err(bad(place("time_limit"), format!("a time limit of {wrong} seconds")));
         }
     }
-    if let Some((field, fault)) = schedules.iter().find_map(ScheduleGroup::find_fault) {
+    if let Some((field, fault)) = suite.schedules.iter().find_map(ScheduleGroup::find_fault) {
         return Err(bad(place(field), fault));
     }
-    for other in &include {
-        let Some(suite) = known.iter().find(|suite| suite.name == *other) else {
+    for other in &suite.include {
+        let Some(included) = known.iter().find(|suite| suite.name == *other) else {
             let near = nearest(other, known.iter().map(|suite| suite.name.as_str()));
             return Err(bad(place(other), format!("there is no suite `{other}`{}", did_you_mean(&near))));
         };
-        groups.extend(suite.groups.iter().cloned());
-        schedules.extend(suite.schedules.iter().cloned());
-        expect.extend(suite.expect.iter().cloned());
+        suite.groups.extend(included.groups.iter().cloned());
+        suite.schedules.extend(included.schedules.iter().cloned());
+        suite.expect.extend(included.expect.iter().cloned());
     }
-    if groups.is_empty() && schedules.is_empty() {
+    if suite.groups.is_empty() && suite.schedules.is_empty() {
         return Err(bad(0, "the suite has neither a [[group]] nor a [[schedule]]".to_owned()));
     }
-    if let Some((what, fault)) = groups.iter().find_map(Group::find_fault) {
+    if let Some((what, fault)) = suite.groups.iter().find_map(Group::find_fault) {
         return Err(bad(place(what), fault.to_owned()));
     }
-    let (file, text) = (file.to_owned(), text.to_owned());
-    Ok(Suite { name, analysis, limits, groups, schedules, expect, include, file, text })
+    (suite.file, suite.text) = (file.to_owned(), text.to_owned());
+    Ok(suite)
 }

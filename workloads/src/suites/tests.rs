@@ -15,6 +15,12 @@ const fn all_quick(_planner: &str, _buffers: usize) -> bool {
     true
 }
 
+/// The cells of an embedded suite.
+fn picks(name: &str) -> Vec<Pick> {
+    let suite = Suite::find_suite(name).expect(name);
+    suite.select_cells(&Catalog::new(None), &planners(), all_quick).expect(name).picks
+}
+
 #[test]
 fn every_embedded_suite_selects_something() {
     let catalog = Catalog::new(None);
@@ -28,10 +34,6 @@ fn every_embedded_suite_selects_something() {
 
 #[test]
 fn all_is_seeds_recorded_and_synthetic() {
-    let catalog = Catalog::new(None);
-    let picks = |name: &str| {
-        Suite::find_suite(name).expect(name).select_cells(&catalog, &planners(), all_quick).expect(name).picks
-    };
     let all = picks("all");
     for name in ["seeds", "recorded", "synthetic"] {
         assert!(picks(name).iter().all(|pick| all.contains(pick)), "{name}");
@@ -44,24 +46,15 @@ fn the_seeds_expect_what_was_measured() {
     for propagation in &expected_figures().propagation {
         for planner in ["best-fit", "best-fit/reference"] {
             let known = suite.expect.iter().find(|e| e.workload == propagation.key && e.planner == planner);
-            assert_eq!(
-                known.map(|e| e.height),
-                Some(propagation.best_fit_height.get()),
-                "{}",
-                propagation.key
-            );
+            let height = propagation.best_fit_height.get();
+            assert_eq!(known.map(|e| e.height), Some(height), "{}", propagation.key);
         }
     }
 }
 
 #[test]
 fn the_published_optima_need_no_model() {
-    let catalog = Catalog::new(None);
-    let picks = Suite::find_suite("seeds")
-        .expect("embedded")
-        .select_cells(&catalog, &planners(), all_quick)
-        .expect("valid")
-        .picks;
+    let picks = picks("seeds");
     for key in ["chainer/alexnet/infer/b1", "chainer/googlenet/infer/b1"] {
         assert!(picks.iter().any(|pick| pick.workload == key && pick.planner == "mip/highs"), "{key}");
         let known = expected_figures().propagation(key).expect("measured");
@@ -72,12 +65,7 @@ fn the_published_optima_need_no_model() {
 #[test]
 fn mips_run_on_small_workloads_only() {
     let catalog = Catalog::new(None);
-    for pick in Suite::find_suite("all")
-        .expect("embedded")
-        .select_cells(&catalog, &planners(), all_quick)
-        .expect("valid")
-        .picks
-    {
+    for pick in picks("all") {
         let buffers = catalog.buffer_count(&pick.workload).expect("known");
         assert!(!pick.planner.starts_with("mip/") || buffers <= 300, "{}", pick.workload);
     }
@@ -87,22 +75,16 @@ fn mips_run_on_small_workloads_only() {
 fn errors_name_file_and_line() {
     let catalog = Catalog::new(None);
     let group = "[[group]]\nworkloads = [\"WHAT\"]\nplanners = [\"*\"]\n";
+    let head = "name = \"x\"\nanalysis = \"\"\n";
     for (text, place) in [
-        ("name = \"x\"", "bad.toml:1: missing field `analysis`"),
-        ("name = \"x\"\nanalysis = \"\"\ncolour = 1", "bad.toml:3: unknown field `colour`"),
-        (
-            "name = \"x\"\nanalysis = \"\"\n",
-            "bad.toml:1: the suite has neither a [[group]] nor a [[schedule]]",
-        ),
-        (
-            "name = \"x\"\nanalysis = \"\"\ninclude = [\"smok\"]\n",
-            "bad.toml:3: there is no suite `smok`; did",
-        ),
+        ("name = \"x\"".to_owned(), "bad.toml:1: missing field `analysis`"),
+        (format!("{head}colour = 1"), "bad.toml:3: unknown field `colour`"),
+        (head.to_owned(), "bad.toml:1: the suite has neither a [[group]] nor a [[schedule]]"),
+        (format!("{head}include = [\"smok\"]\n"), "bad.toml:3: there is no suite `smok`; did"),
     ] {
-        let error = parse("bad.toml", text, builtin()).expect_err(text);
+        let error = parse("bad.toml", &text, builtin()).expect_err(&text);
         assert!(error.to_string().starts_with(place), "{error}");
     }
-    let head = "name = \"x\"\nanalysis = \"\"\n";
     for (key, place) in [
         ("chainer/alexnet/infer/b2", "bad.toml:4: there is no workload `chainer/alexnet/infer/b2`; did you"),
         ("nothing/*", "bad.toml:4: there is no workload `nothing/*`"),
@@ -209,8 +191,7 @@ fn embedded_suites_name_allocators_that_exist_on_the_nets_of_the_paper() {
     let processes = recorded.iter().filter(|key| key.ends_with("/process")).count();
     assert_eq!((processes, count("recorded", "pytorch-caching")), (54, traces));
     assert_eq!(count("recorded", "tlsf"), traces - processes);
-    let suite = Suite::find_suite("recorded").expect("embedded");
-    let picks = suite.select_cells(&catalog, &planners(), all_quick).expect("all there").picks;
+    let picks = picks("recorded");
     assert!(!picks.is_empty() && picks.iter().all(|pick| !pick.workload.ends_with("/process")));
 }
 
@@ -229,26 +210,15 @@ fn names_that_stand_for_nothing_are_refused() {
     assert_eq!(check(text), Ok(()));
     let key = "chainer/alexnet/infer/b1";
     let expected = format!("{key}\"\nplanner = \"bump\"");
+    let (batch, net) = (expected.replace("b1", "b3"), expected.replace("alexnet", "googlenet"));
     for (from, to, place) in [
-        ("[\"bump\"", "[\"bupm\"".to_owned(), "x.toml:5: there is no planner `bupm`; did you mean `bump`"),
-        ("best-*", "bets-*".to_owned(), "x.toml:6: there is no planner `bets-*`"),
-        (
-            "\nplanner = \"bump\"",
-            "\nplanner = \"bumb\"".to_owned(),
-            "x.toml:7: an expectation of `bumb`, which",
-        ),
-        (
-            &expected,
-            expected.replace("b1", "b3"),
-            "x.toml:7: an expectation: there is no workload `chainer/alexnet/",
-        ),
-        (
-            &expected,
-            expected.replace("alexnet", "googlenet"),
-            "x.toml:7: this `[[expect]]` is never checked: no group",
-        ),
+        ("[\"bump\"", "[\"bupm\"", "x.toml:5: there is no planner `bupm`; did you mean `bump`"),
+        ("best-*", "bets-*", "x.toml:6: there is no planner `bets-*`"),
+        ("\nplanner = \"bump\"", "\nplanner = \"bumb\"", "x.toml:7: an expectation of `bumb`, which"),
+        (&expected, &batch, "x.toml:7: an expectation: there is no workload `chainer/alexnet/"),
+        (&expected, &net, "x.toml:7: this `[[expect]]` is never checked: no group"),
     ] {
-        let told = check(&text.replacen(from, &to, 1)).expect_err(place);
+        let told = check(&text.replacen(from, to, 1)).expect_err(place);
         assert!(told.starts_with(place), "{told}");
     }
     let public = expected.replace(key, "minimalloc/a");
@@ -293,10 +263,8 @@ fn mips_run_on_small_public_instances() {
     let catalog = Catalog::new(Some(corpus.path().to_owned()));
     let picks = suite.select_cells(&catalog, &planners(), all_quick).expect("all there").picks;
     let with_mip = picks.iter().filter(|pick| pick.planner == "mip/highs");
-    assert_eq!(
-        with_mip.map(|pick| pick.workload.as_str()).collect::<Vec<_>>(),
-        ["minimalloc/s", "idealloc/i"]
-    );
+    let workloads: Vec<&str> = with_mip.map(|pick| pick.workload.as_str()).collect();
+    assert_eq!(workloads, ["minimalloc/s", "idealloc/i"]);
 }
 
 #[test]
@@ -308,19 +276,28 @@ fn an_unknown_suite_has_near_ones() {
 
 #[test]
 fn suites_of_schedules_select_nets_machines_and_schedulers() {
-    let schedulers = ["in-core", "swap-all", "swap-opt", "superneurons", "pooch/retain", "local-search"]
-        .map(str::to_owned)
-        .to_vec();
+    let schedulers = [
+        "in-core",
+        "swap-all",
+        "swap-opt",
+        "superneurons",
+        "pooch/retain",
+        "local-search",
+        "joint",
+        "rotor",
+        "pytorch/dp",
+    ]
+    .map(str::to_owned)
+    .to_vec();
     for suite in builtin().iter().filter(|suite| suite.name.starts_with("offload/")) {
         let picks = suite.schedule_cells(&schedulers).expect(&suite.name);
         assert!(!picks.is_empty() && suite.groups.is_empty(), "{}", suite.name);
     }
-    let every =
-        Suite::find_suite("offload/every").expect("embedded").schedule_cells(&schedulers).expect("valid");
+    let cells = |name: &str| Suite::find_suite(name).expect(name).schedule_cells(&schedulers).expect(name);
+    let every = cells("offload/every");
     let nets = crate::models::models().count();
     assert_eq!(every.len(), nets * 3 * 3 * (schedulers.len() - 1), "all but in-core, which never fits");
-    let pooch =
-        Suite::find_suite("offload/pooch").expect("embedded").schedule_cells(&schedulers).expect("valid");
+    let pooch = cells("offload/pooch");
     assert!(pooch.iter().any(|pick| pick.machine.copy_in.total_cmp(&16e9).is_eq() && pick.spec.batch == 512));
     assert!(pooch.iter().all(|pick| pick.planner_time_limit == Some(Duration::from_secs(2))));
 }

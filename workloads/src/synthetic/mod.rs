@@ -65,17 +65,13 @@ static FAMILIES: [Family; 16] = [
 /// [`ParameterError`] for an unknown family or parameter (with similar names), or a forbidden value.
 pub fn generate_trace(family: &str, parameters: &[(&str, &str)]) -> Result<Trace, ParameterError> {
     let (family, values) = resolve_parameters(family, parameters)?;
-    Ok(build_trace(family, &values, make_instance(family, &values)?))
+    Ok(build_trace(family, &values, (family.make)(&values)?))
 }
 
 /// Like [`generate_trace`], with the plan that proves a known optimum.
-///
-/// # Errors
-///
-/// Like [`generate_trace`].
 pub fn construct_instance(family: &str, parameters: &[(&str, &str)]) -> Result<Made, ParameterError> {
     let (family, values) = resolve_parameters(family, parameters)?;
-    make_instance(family, &values)
+    (family.make)(&values)
 }
 
 /// The instance of a key `synthetic/...`.
@@ -85,14 +81,10 @@ pub fn construct_instance(family: &str, parameters: &[(&str, &str)]) -> Result<M
 /// Like [`generate_trace`]; also for a key without `n` or seed.
 pub fn load_trace(key: &str) -> Result<Trace, ParameterError> {
     let (family, values) = parse_key(key)?;
-    Ok(build_trace(family, &values, make_instance(family, &values)?))
+    Ok(build_trace(family, &values, (family.make)(&values)?))
 }
 
 /// The number of buffers in the instance of a key.
-///
-/// # Errors
-///
-/// Like [`load_trace`].
 pub fn buffer_count(key: &str) -> Result<usize, ParameterError> {
     let (_, values) = parse_key(key)?;
     Ok(values.count("n"))
@@ -128,10 +120,6 @@ pub fn describe_key(key: &str) -> Option<String> {
     let settings = values.changed_settings(family.parameters);
     let settings = if settings.is_empty() { String::new() } else { format!(" ({})", settings.join(", ")) };
     Some(format!("{}{settings}", family.summary))
-}
-
-fn make_instance(family: &Family, values: &Values) -> Result<Made, ParameterError> {
-    (family.make)(values)
 }
 
 fn resolve_parameters(

@@ -50,20 +50,31 @@ impl Parameter {
     ) -> Self {
         Self { name, default: choices[0], summary, kind: Kind::Choice(choices) }
     }
+
+    fn parse_value(&self, value: &str) -> Result<ParameterValue, ParameterError> {
+        let (parsed, allowed) = match self.kind {
+            Kind::Number(low, high) => {
+                let number = value.parse().ok().filter(|number| (low..=high).contains(number));
+                (number.map(ParameterValue::Number), format!("a whole number from {low} to {high}"))
+            }
+            Kind::Choice(words) => {
+                let word = words.iter().find(|&&word| word == value);
+                (word.map(|&word| ParameterValue::Choice(word)), format!("one of {}", words.join(", ")))
+            }
+        };
+        let value = value.chars().take(60).collect();
+        parsed.ok_or(ParameterError::BadValue { parameter: self.name, value, allowed })
+    }
 }
 
 /// Why the instance does not exist.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParameterError {
     /// No family has this name.
     #[error("there is no family `{name}`{}", did_you_mean(nearest))]
-    UnknownFamily {
-        /// The given name.
-        name: String,
-        /// Similar names.
-        nearest: Vec<&'static str>,
-    },
+    UnknownFamily { name: String, nearest: Vec<&'static str> },
     /// The family has no parameter with this name.
     #[error(
         "the family `{family}` has no parameter `{name}` (it has {}){}",
@@ -71,45 +82,32 @@ pub enum ParameterError {
         did_you_mean(nearest)
     )]
     UnknownParameter {
-        /// The family.
         family: &'static str,
-        /// The given name.
         name: String,
-        /// Similar names.
         nearest: Vec<&'static str>,
-        /// The family's parameters.
         parameters: Vec<&'static str>,
     },
     /// A forbidden value for the parameter.
     #[error("{parameter}={value}: it must be {allowed}")]
-    BadValue {
-        /// The parameter.
-        parameter: &'static str,
-        /// The given value.
-        value: String,
-        /// The permitted values.
-        allowed: String,
-    },
+    BadValue { parameter: &'static str, value: String, allowed: String },
     /// A parameter that is set more than once.
     #[error("the parameter `{parameter}` is set twice")]
-    Twice {
-        /// The parameter.
-        parameter: &'static str,
-    },
+    Twice { parameter: &'static str },
     /// A key that is not of the form `synthetic/<family>/.../n<N>/s<seed>`.
     #[error(
         "`{key}` is no key of a synthetic workload: synthetic/<family>[/<parameter>=<value>...]/n<N>/s<seed>"
     )]
-    BadKey {
-        /// The key.
-        key: String,
-    },
+    BadKey { key: String },
     /// The parameters give sizes whose sum is too large.
     #[error(transparent)]
     Instance(#[from] InstanceError),
 }
 
 /// The values of all parameters of a family.
+///
+/// # Panics
+///
+/// All methods that take a name panic if the family has no such parameter, or if its value is not of that kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Values(Vec<(&'static str, ParameterValue)>);
 
@@ -150,10 +148,6 @@ impl Values {
     }
 
     /// The value of a number.
-    ///
-    /// # Panics
-    ///
-    /// If the family has no number with that name.
     #[must_use]
     pub fn number(&self, name: &str) -> u64 {
         match self.get(name) {
@@ -163,30 +157,18 @@ impl Values {
     }
 
     /// The value of a number, as an index or a count.
-    ///
-    /// # Panics
-    ///
-    /// If the family has no number with that name, or it does not fit.
     #[must_use]
     pub fn count(&self, name: &str) -> usize {
         usize::try_from(self.number(name)).expect("counts are bounded")
     }
 
     /// The value of a number, as a step.
-    ///
-    /// # Panics
-    ///
-    /// If the family has no number with that name, or it does not fit.
     #[must_use]
     pub fn steps(&self, name: &str) -> u32 {
         u32::try_from(self.number(name)).expect("steps are bounded")
     }
 
     /// The value of a choice.
-    ///
-    /// # Panics
-    ///
-    /// If the family has no choice with that name.
     #[must_use]
     pub fn choice(&self, name: &str) -> &'static str {
         match self.get(name) {
@@ -208,22 +190,5 @@ impl Values {
             }
         }
         settings
-    }
-}
-
-impl Parameter {
-    fn parse_value(&self, value: &str) -> Result<ParameterValue, ParameterError> {
-        let (parsed, allowed) = match self.kind {
-            Kind::Number(low, high) => {
-                let number = value.parse().ok().filter(|number| (low..=high).contains(number));
-                (number.map(ParameterValue::Number), format!("a whole number from {low} to {high}"))
-            }
-            Kind::Choice(words) => {
-                let word = words.iter().find(|&&word| word == value);
-                (word.map(|&word| ParameterValue::Choice(word)), format!("one of {}", words.join(", ")))
-            }
-        };
-        let value = value.chars().take(60).collect();
-        parsed.ok_or(ParameterError::BadValue { parameter: self.name, value, allowed })
     }
 }

@@ -37,58 +37,31 @@ use crate::formats::Trace;
 use crate::formats::import::Framework;
 pub use moments::{bytes_at, peak_buffers, reserved_at};
 
-/// Why a framework holds bytes that a plan does not need.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// Requests are rounded up.
-    Rounding,
-    /// Free blocks that were given out whole, though the request was smaller.
-    Unsplit,
-    /// Free bytes in segments that hold buffers.
-    PartlyUsed,
-    /// The same in segments of other streams and pools than the one that got a segment last: it may not use them.
-    OtherStreams,
-    /// Segments without a buffer, kept for later.
-    Cached,
-    /// The same of other streams and pools.
-    CachedElsewhere,
-    /// Reserved bytes whose use the recording does not show.
-    Unknown,
-    /// Bytes that are live at the moment, and for which the plan needs no room of their own: outputs take the place of
-    /// their inputs.
-    InPlace,
-    /// Below 0 where the plan is higher than what was reserved, and then alone.
-    PlanAbove,
-}
-
-impl Cause {
-    /// A stable name for programs.
-    #[must_use]
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Rounding => "rounding",
-            Self::Unsplit => "unsplit-blocks",
-            Self::PartlyUsed => "partly-used-segments",
-            Self::OtherStreams => "other-streams",
-            Self::Cached => "cache",
-            Self::CachedElsewhere => "cache-of-other-streams",
-            Self::Unknown => "unknown",
-            Self::InPlace => "in-place",
-            Self::PlanAbove => "plan-above",
-        }
+planlab_dsa::named_enum! {
+    /// Why a framework holds bytes that a plan does not need. The first seven are counted at the moment.
+    pub enum Cause {
+        /// Requests are rounded up.
+        Rounding = "rounding",
+        /// Free blocks that were given out whole, though the request was smaller.
+        Unsplit = "unsplit-blocks",
+        /// Free bytes in segments that hold buffers.
+        PartlyUsed = "partly-used-segments",
+        /// The same in segments of other streams and pools than the one that got a segment last: it may not use them.
+        OtherStreams = "other-streams",
+        /// Segments without a buffer, kept for later.
+        Cached = "cache",
+        /// The same of other streams and pools.
+        CachedElsewhere = "cache-of-other-streams",
+        /// Reserved bytes whose use the recording does not show.
+        Unknown = "unknown",
+        /// Bytes that are live at the moment, and for which the plan needs no room of their own: outputs take the place
+        /// of their inputs.
+        InPlace = "in-place",
+        /// Below 0 where the plan is higher than what was reserved, and then alone.
+        PlanAbove = "plan-above",
     }
 }
 
-/// Causes of [`Waste::parts_at`] that are counted at the moment, in their order.
-const COUNTED: [Cause; 7] = [
-    Cause::Rounding,
-    Cause::Unsplit,
-    Cause::PartlyUsed,
-    Cause::OtherStreams,
-    Cause::Cached,
-    Cause::CachedElsewhere,
-    Cause::Unknown,
-];
 /// Those whose bytes a plan uses first for what is live at another step.
 const CHARGED: [Cause; 7] = [
     Cause::Cached,
@@ -113,6 +86,7 @@ pub struct Waste {
     pub outside: u64,
     /// What alignment adds to the live bytes in a plan.
     padding: u64,
+    /// Bytes by cause, in the order of [`Cause::ALL`].
     counted: [u64; 7],
 }
 
@@ -150,8 +124,8 @@ impl Waste {
 
     /// At the peak of the load: nothing is known of single segments, but perhaps where the buffers lie.
     fn without_segments(trace: &Trace, framework: &Framework) -> Option<Self> {
-        let reserved =
-            framework.reserved_peak.map(planlab_dsa::Bytes::get).or_else(|| recorded_reserve(trace))?;
+        let written = || trace.labels.meta_value("torch-reserved-peak-bytes")?.parse::<u64>().ok();
+        let reserved = framework.reserved_peak.map(planlab_dsa::Bytes::get).or_else(written)?;
         // An output that may take its input's place may have done so in the framework, too.
         let load = trace.instance.load();
         let live = load.bytes.get().min(reserved);
@@ -178,10 +152,12 @@ impl Waste {
     #[must_use]
     pub fn parts_at(&self, height: u64) -> [(Cause, i128); 9] {
         let (counted, above) = self.charge_parts(height);
-        let part = |cause: usize| (COUNTED[cause], i128::from(counted[cause]));
-        let [a, b, c, d, e, f, g] = std::array::from_fn(part);
-        let in_place = i128::from(self.live.saturating_sub(height));
-        [a, b, c, d, e, f, g, (Cause::InPlace, in_place), (Cause::PlanAbove, -i128::from(above))]
+        let bytes = |cause: Cause| match cause {
+            Cause::InPlace => i128::from(self.live.saturating_sub(height)),
+            Cause::PlanAbove => -i128::from(above),
+            _ => i128::from(counted[cause as usize]),
+        };
+        Cause::ALL.map(|cause| (cause, bytes(cause)))
     }
 
     /// Bytes that are free at the moment, and that a plan of such a height uses for what is live at another step.
@@ -197,8 +173,7 @@ impl Waste {
         let mut counted = self.counted;
         let mut needed = height.saturating_sub(self.live);
         let mut charge = |cause: Cause, most: u64| {
-            let bytes =
-                &mut counted[COUNTED.iter().position(|&one| one == cause).expect("it is one of them")];
+            let bytes = &mut counted[cause as usize];
             let paid = needed.min(most).min(*bytes);
             *bytes -= paid;
             needed -= paid;
@@ -216,19 +191,19 @@ fn padded_size(trace: &Trace, index: usize) -> u64 {
     buffer.align.round_up(buffer.size.get()).unwrap_or(buffer.size.get())
 }
 
-/// What a trace's metadata say that a framework reserved.
-fn recorded_reserve(trace: &Trace) -> Option<u64> {
-    trace.labels.meta_value("torch-reserved-peak-bytes")?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::formats::import::Segment;
-    use crate::formats::{ReadOptions, read_trace};
+    use crate::formats::testing::trace;
 
     fn segment(address: u64, size: u64, steps: (u64, u64), stream: u64) -> Segment {
         Segment { address, size, steps, stream, pool: (0, 0), is_mapped: false }
+    }
+
+    /// The waste of a pool that has segments, or of one that says what it reserved.
+    fn waste_of(trace: &Trace, pool: &Framework) -> Waste {
+        Waste::from_framework(trace, pool).expect("known")
     }
 
     fn parts_of(waste: &Waste, height: u64) -> Vec<i128> {
@@ -249,8 +224,7 @@ mod tests {
 
     #[test]
     fn every_byte_has_one_cause() {
-        let text = "id,lower,upper,size\na,1,9,100\nb,2,5,30\nc,3,9,40\nd,1,3,60\n";
-        let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
+        let trace = trace("id,lower,upper,size\na,1,9,100\nb,2,5,30\nc,3,9,40\nd,1,3,60\n");
         let segments = vec![
             segment(0, 200, (0, 9), 0),
             segment(1000, 64, (2, 9), 0),
@@ -258,22 +232,21 @@ mod tests {
             segment(3000, 500, (2, 9), 0),
         ];
         let mut pool = pool(segments, &[0, 1000, 2000, 128], &[128, 32, 48, 64]);
-        let waste = Waste::from_framework(&trace, &pool).expect("segments");
+        let waste = waste_of(&trace, &pool);
         // From step 2 on 814 bytes are reserved; at step 2 a, b and d are live, at step 3 a, b and c.
         assert_eq!((waste.step, waste.reserved, waste.live), (2, 814, 190));
         assert_eq!(parts_of(&waste, 190), [34, 0, 8 + 32, 0, 500, 50, 0, 0, 0]);
         // Of a's 28 bytes 20 are what its request is rounded to, and 8 the rest of a block.
         pool.tails = vec![8, 0, 0, 0];
-        let waste = Waste::from_framework(&trace, &pool).expect("segments");
+        let waste = waste_of(&trace, &pool);
         assert_eq!(parts_of(&waste, 190), [26, 8, 8 + 32, 0, 500, 50, 0, 0, 0]);
     }
 
     #[test]
     fn what_a_plan_needs_at_another_step_is_not_wasted() {
-        let text = "id,lower,upper,size\na,0,2,150\nb,3,9,40\n";
-        let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
+        let trace = trace("id,lower,upper,size\na,0,2,150\nb,3,9,40\n");
         let segments = vec![segment(0, 160, (0, 9), 0), segment(1000, 50, (3, 9), 0)];
-        let waste = Waste::from_framework(&trace, &pool(segments, &[0, 1000], &[160, 48])).expect("segments");
+        let waste = waste_of(&trace, &pool(segments, &[0, 1000], &[160, 48]));
         assert_eq!((waste.step, waste.reserved, waste.live), (3, 210, 40));
         assert_eq!(parts_of(&waste, 40), [8, 0, 2, 0, 160, 0, 0, 0, 0]);
         assert_eq!(
@@ -287,87 +260,77 @@ mod tests {
 
     #[test]
     fn a_plan_rounds_too() {
-        let text = "id,lower,upper,size,alignment\na,0,2,100,64\nb,0,2,10,64\n";
-        let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
-        let waste =
-            Waste::from_framework(&trace, &pool(vec![segment(0, 512, (0, 2), 0)], &[0, 128], &[128, 64]));
+        let trace = trace("id,lower,upper,size,alignment\na,0,2,100,64\nb,0,2,10,64\n");
+        let waste = waste_of(&trace, &pool(vec![segment(0, 512, (0, 2), 0)], &[0, 128], &[128, 64]));
         // At 0 and 128: the plan pads the first and not the last.
-        let waste = waste.expect("segments");
         assert_eq!(parts_of(&waste, 138), [54, 0, 320, 0, 0, 0, 0, 0, 0]);
         assert_eq!(waste.needed_elsewhere(138), 0);
     }
 
     #[test]
     fn what_others_hold_is_theirs() {
-        let text = "id,lower,upper,size\na,1,9,100\nb,2,9,30\n";
-        let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
+        let trace = trace("id,lower,upper,size\na,1,9,100\nb,2,9,30\n");
         let mut segments =
             vec![segment(0, 200, (0, 9), 3), segment(300, 7, (0, 9), 3), segment(1000, 64, (2, 9), 0)];
-        let waste =
-            Waste::from_framework(&trace, &pool(segments.clone(), &[0, 1000], &[100, 30])).expect("segments");
+        let waste = waste_of(&trace, &pool(segments.clone(), &[0, 1000], &[100, 30]));
         assert_eq!(parts_of(&waste, 130), [0, 0, 34, 100, 0, 7, 0, 0, 0]);
         segments.iter_mut().for_each(|segment| segment.stream = 0);
         segments[2].pool = (1, 0);
-        let waste = Waste::from_framework(&trace, &pool(segments, &[0, 1000], &[100, 30])).expect("segments");
+        let waste = waste_of(&trace, &pool(segments, &[0, 1000], &[100, 30]));
         assert_eq!(parts_of(&waste, 130), [0, 0, 34, 100, 0, 7, 0, 0, 0]);
     }
 
     #[test]
     fn a_buffer_may_span_what_was_mapped_in_turn() {
-        let text = "id,lower,upper,size\na,1,9,100\n";
-        let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
+        let trace = trace("id,lower,upper,size\na,1,9,100\n");
         let mapped = |address, step| Segment { is_mapped: true, ..segment(address, 64, (step, 9), 0) };
-        let waste = Waste::from_framework(&trace, &pool(vec![mapped(0, 0), mapped(64, 1)], &[0], &[100]))
-            .expect("segments");
+        let waste = waste_of(&trace, &pool(vec![mapped(0, 0), mapped(64, 1)], &[0], &[100]));
         assert_eq!(parts_of(&waste, 100), [0, 0, 28, 0, 0, 0, 0, 0, 0]);
         let whole = vec![segment(0, 64, (0, 9), 0), segment(64, 64, (1, 9), 0)];
-        let waste = Waste::from_framework(&trace, &pool(whole, &[0], &[100])).expect("segments");
+        let waste = waste_of(&trace, &pool(whole, &[0], &[100]));
         assert_eq!((waste.live, waste.outside), (0, 100));
         assert_eq!(parts_of(&waste, 100), [0, 0, 0, 0, 28, 0, 0, 0, 0]);
     }
 
     #[test]
     fn no_byte_of_overlapping_segments_counts_twice() {
-        let text = "id,lower,upper,size\na,1,9,100\nb,1,9,100\n";
-        let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
+        let trace = trace("id,lower,upper,size\na,1,9,100\nb,1,9,100\n");
         let segments =
             vec![segment(0, 128, (0, 9), 0), segment(64, 128, (0, 9), 0), segment(70, 8, (0, 9), 0)];
-        let waste = Waste::from_framework(&trace, &pool(segments, &[0, 0], &[100, 100])).expect("segments");
+        let waste = waste_of(&trace, &pool(segments, &[0, 0], &[100, 100]));
         assert_eq!((waste.reserved, waste.live, waste.outside), (192, 100, 100));
         assert_eq!(parts_of(&waste, 100), [0, 0, 28, 0, 64, 0, 0, 0, 0]);
     }
 
     #[test]
     fn without_segments_the_rest_is_unknown_or_between_the_buffers() {
-        let text = "# alignment: 8\n# torch-reserved-peak-bytes: 100\nid,lower,upper,size\na,1,9,31\n";
-        let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
-        let waste = Waste::from_framework(&trace, &Framework::default()).expect("metadata");
+        let reserved =
+            trace("# alignment: 8\n# torch-reserved-peak-bytes: 100\nid,lower,upper,size\na,1,9,31\n");
+        let waste = waste_of(&reserved, &Framework::default());
         assert_eq!(parts_of(&waste, 32), [0, 0, 0, 0, 0, 0, 68, 0, 0]);
-        let waste = Waste::from_framework(&trace, &pool(Vec::new(), &[0], &[])).expect("metadata");
+        let waste = waste_of(&reserved, &pool(Vec::new(), &[0], &[]));
         assert_eq!(parts_of(&waste, 32), [0, 0, 68, 0, 0, 0, 0, 0, 0]);
-        let (step, buffers) = peak_buffers(&trace);
+        let (step, buffers) = peak_buffers(&reserved);
         assert_eq!((step, buffers.len()), (1, 1));
-        assert_eq!(bytes_at(&trace, &[segment(0, 64, (0, 2), 0)], 1), (64, 32));
-        let plain = read_trace("t.csv", b"id,lower,upper,size\na,1,9,31\n", &ReadOptions::default());
-        assert_eq!(Waste::from_framework(&plain.expect("valid"), &Framework::default()), None);
+        assert_eq!(bytes_at(&reserved, &[segment(0, 64, (0, 2), 0)], 1), (64, 32));
+        let plain = trace("id,lower,upper,size\na,1,9,31\n");
+        assert_eq!(Waste::from_framework(&plain, &Framework::default()), None);
     }
 
     #[test]
     fn a_framework_that_overwrites_wastes_nothing() {
-        let text = "id,lower,upper,size,may_overwrite\na,0,2,64,\nb,1,3,64,a\n";
-        let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
+        let trace = trace("id,lower,upper,size,may_overwrite\na,0,2,64,\nb,1,3,64,a\n");
         let reserved =
             Framework { reserved_peak: Some(planlab_dsa::Bytes::new(64)), ..pool(Vec::new(), &[0, 0], &[]) };
-        assert_eq!(parts_of(&Waste::from_framework(&trace, &reserved).expect("it says so"), 64), [0; 9]);
+        assert_eq!(parts_of(&waste_of(&trace, &reserved), 64), [0; 9]);
     }
 
     #[test]
     fn an_output_at_its_first_step_adds_no_rounding() {
-        let text = "id,lower,upper,size,may_overwrite\na,0,2,60,\nb,1,2,60,a\n";
-        let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
+        let trace = trace("id,lower,upper,size,may_overwrite\na,0,2,60,\nb,1,2,60,a\n");
         let taken = pool(Vec::new(), &[0, 0], &[64, 64]);
         let reserved = Framework { reserved_peak: Some(planlab_dsa::Bytes::new(200)), ..taken };
-        let waste = Waste::from_framework(&trace, &reserved).expect("it says so");
+        let waste = waste_of(&trace, &reserved);
         assert_eq!((waste.live, waste.padding, waste.counted[0]), (60, 0, 4));
     }
 }

@@ -20,8 +20,7 @@ fn predicted(net: &str, batch: u64) -> f64 {
 
 #[test]
 fn twice_the_batch_is_predicted_by_what_keeps_its_size() {
-    let mut all = Vec::new();
-    for (net, batch) in [
+    let nets = [
         ("alexnet", 32),
         ("alexnet", 64),
         ("googlenet", 32),
@@ -31,9 +30,8 @@ fn twice_the_batch_is_predicted_by_what_keeps_its_size() {
         ("resnet50", 32),
         ("resnet50", 64),
         ("seq2seq", 32),
-    ] {
-        all.push((net, batch, predicted(net, batch)));
-    }
+    ];
+    let all = nets.map(|(net, batch)| (net, batch, predicted(net, batch)));
     let far: Vec<_> = all.iter().filter(|(.., ratio)| !(0.98..=1.05).contains(ratio)).collect();
     assert!(far.is_empty(), "of {all:?} these: {far:?}");
 }

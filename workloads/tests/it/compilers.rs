@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use planlab_dsa::{Bytes, Instance};
 use planlab_workloads::formats::import::{self, Imported, Part};
 use planlab_workloads::formats::{FormatError, ReadOptions, read_trace, write_perfetto, write_trace};
-use planlab_workloads::recorded::stored_file;
+use planlab_workloads::recorded::{data_file, stored_file};
 
 const GGML: &str = "samples/ggml_two_layers.log.zst";
 const HLO: &str = "samples/jax_mlp.hlo.pb.zst";
@@ -27,11 +27,11 @@ fn sample(file: &str) -> Vec<u8> {
 }
 
 fn import(file: &str, bytes: &[u8]) -> Result<Imported, FormatError> {
-    import_with(file, bytes, &ReadOptions::default())
+    import::read(file, bytes, None, &ReadOptions::default())
 }
 
-fn import_with(file: &str, bytes: &[u8], options: &ReadOptions) -> Result<Imported, FormatError> {
-    import::import(file, bytes, None, options).map(|imported| imported.expect("recognised"))
+fn import_sample(file: &str) -> Imported {
+    import(file, &sample(file)).expect("valid")
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn allocations() -> Vec<(String, u64)> {
 
 #[test]
 fn xlas_heap_is_planned_and_the_rest_is_told_to_the_byte() {
-    let imported = import(HLO, &sample(HLO)).expect("valid");
+    let imported = import_sample(HLO);
     let part = only_part(&imported);
     // 28 values in the allocation; six of them share another's memory.
     assert_eq!(part.trace.instance.len(), 22);
@@ -103,7 +103,7 @@ fn xlas_texts_give_the_trace_of_its_dump() {
     let text = import("joined.txt", &texts).expect("valid");
     let other_order = [sample(LIVE_RANGE), sample(ASSIGNMENT)].concat();
     let swapped = import("joined.txt", &other_order).expect("valid");
-    let dump = import(HLO, &sample(HLO)).expect("valid");
+    let dump = import_sample(HLO);
     let rows = |part: &Part| {
         let places = part.framework.as_ref().expect("XLA").placement.clone();
         let buffers = part.trace.instance.buffers().iter().zip(&part.trace.labels.buffers).zip(places);
@@ -132,7 +132,7 @@ fn half_of_xlas_texts_asks_for_the_other() {
 
 #[test]
 fn squeezenets_activations_are_those_of_an_independent_count() {
-    let imported = import(SQUEEZENET, &sample(SQUEEZENET)).expect("valid");
+    let imported = import_sample(SQUEEZENET);
     let part = only_part(&imported);
     let instance = &part.trace.instance;
     assert_eq!(
@@ -153,7 +153,7 @@ fn squeezenets_activations_are_those_of_an_independent_count() {
 
 #[test]
 fn weights_that_nodes_make_of_constants_are_no_buffers() {
-    let imported = import(ALEXNET, &sample(ALEXNET)).expect("valid");
+    let imported = import_sample(ALEXNET);
     let instance = &only_part(&imported).trace.instance;
     assert_eq!(
         (instance.len(), instance.total_size().get(), instance.load().bytes.get(), instance.in_place().len()),
@@ -174,71 +174,12 @@ fn models_are_read_wherever_a_trace_is() {
     }
 }
 
-/// Protocol buffers, written by hand.
-fn field(number: u8, value: &[u8]) -> Vec<u8> {
-    let length = u8::try_from(value.len()).expect("short");
-    assert!(length < 128);
-    [&[number << 3 | 2, length], value].concat()
-}
-
-fn dimension(value: Result<u8, &str>) -> Vec<u8> {
-    field(1, &value.map_or_else(|name| field(2, name.as_bytes()), |value| vec![8, value]))
-}
-
-/// A model that adds its input to itself.
-fn adding(dims: &[Result<u8, &str>]) -> Vec<u8> {
-    let shape: Vec<u8> = dims.iter().flat_map(|&dim| dimension(dim)).collect();
-    let of = |shape: &[u8]| field(2, &field(1, &[&[8, 1][..], &field(2, shape)].concat()));
-    let node = [field(1, b"x"), field(1, b"x"), field(2, b"y"), field(4, b"Add")].concat();
-    let input = [field(1, b"x"), of(&shape)].concat();
-    let output = [field(1, b"y"), field(2, &field(1, &[8, 1]))].concat();
-    let graph = [field(1, &node), field(2, b"g"), field(11, &input), field(12, &output)].concat();
-    [vec![8, 9], field(7, &graph)].concat()
-}
-
-#[test]
-fn dynamic_dimensions_are_named_and_can_be_given() {
-    let model = adding(&[Ok(4), Err("batch"), Err("")]);
-    let error = |dims: &[(&str, u64)]| {
-        let dims = dims.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
-        import_with("m.onnx", &model, &ReadOptions { dims, ..ReadOptions::default() }).map(drop)
-    };
-    let refused = |dims: &[(&str, u64)]| error(dims).expect_err("dynamic").to_string();
-    assert_eq!(
-        refused(&[]),
-        "m.onnx: byte 4: dynamic dimensions: `batch`, `x[2]`; fix each, as in --dim 'batch=1'"
-    );
-    assert_eq!(
-        refused(&[("batch", 3)]),
-        "m.onnx: byte 4: dynamic dimensions: `x[2]`; fix each, as in --dim 'x[2]=1'"
-    );
-    assert_eq!(
-        refused(&[("bach", 3)]),
-        "m.onnx: byte 4: there is no dimension `bach` in it; it has `batch`, `x[2]`"
-    );
-    assert!(error(&[("batch", 3), ("x[2]", 5)]).is_ok());
-    let dims = vec![("batch".to_owned(), 3), ("x[2]".to_owned(), 5)];
-    let imported =
-        import_with("m.onnx", &model, &ReadOptions { dims, ..ReadOptions::default() }).expect("fixed");
-    let sizes: Vec<u64> =
-        only_part(&imported).trace.instance.buffers().iter().map(|buffer| buffer.size.get()).collect();
-    assert_eq!(sizes, [240, 240]);
-    assert_eq!(
-        import("m.onnx", &adding(&[Ok(2)])).expect("fixed").parts[0].trace.instance.load().bytes,
-        Bytes::new(8)
-    );
-}
-
 #[test]
 fn damaged_messages_are_refused_at_their_byte() {
-    let hlo = {
-        let trace = read_trace(HLO, &sample(HLO), &ReadOptions::default());
-        assert!(trace.is_ok());
-        unpacked(&sample(HLO))
-    };
+    let hlo = data_file(HLO).expect("it is embedded").into_owned();
     for (file, format, whole) in [("m.onnx", "onnx", sample(SQUEEZENET)), ("m.pb", "xla-hlo", hlo)] {
         let reader = import::reader(format).expect("a format");
-        let read = |bytes: &[u8]| import::import(file, bytes, Some(reader), &ReadOptions::default());
+        let read = |bytes: &[u8]| import::read(file, bytes, Some(reader), &ReadOptions::default());
         for cut in [1, 7, whole.len() / 3, whole.len() - 1] {
             let error = read(&whole[..cut]).expect_err("cut");
             assert!(error.byte().is_some_and(|byte| byte <= cut as u64), "{file} cut at {cut}: {error}");
@@ -250,14 +191,10 @@ fn damaged_messages_are_refused_at_their_byte() {
     }
 }
 
-fn unpacked(bytes: &[u8]) -> Vec<u8> {
-    planlab_workloads::formats::read_bytes("f", bytes, ReadOptions::default().limits).expect("readable")
-}
-
 /// The figures are from a script that reads the model through TensorFlow's own classes (`schema_py_generated`).
 #[test]
 fn a_tflite_models_buffers_are_those_of_an_independent_count() {
-    let imported = import(TFLITE, &sample(TFLITE)).expect("valid");
+    let imported = import_sample(TFLITE);
     let part = only_part(&imported);
     let instance = &part.trace.instance;
     let asked = part.trace.labels.buffers.iter().filter_map(|label| label.requested);
@@ -288,7 +225,7 @@ fn a_tflite_models_buffers_are_those_of_an_independent_count() {
 /// `scripts/sample-pte` made it, and printed the bytes of ExecuTorch's own plan.
 #[test]
 fn an_executorch_programs_own_plan_has_the_bytes_that_executorch_says() {
-    let imported = import(PROGRAM, &sample(PROGRAM)).expect("valid");
+    let imported = import_sample(PROGRAM);
     let part = only_part(&imported);
     assert_eq!((part.name.as_str(), own_height(part)), ("forward", 663_552));
     assert_eq!(part.framework.as_ref().expect("said").reserved_peak, Some(Bytes::new(663_552)));
@@ -298,7 +235,7 @@ fn an_executorch_programs_own_plan_has_the_bytes_that_executorch_says() {
 /// ggml itself had buffers of 573696 and 7744 bytes for these graphs; it keeps the larger for the third.
 #[test]
 fn ggmls_graphs_need_the_buffer_that_ggml_makes() {
-    let imported = import(GGML, &sample(GGML)).expect("valid");
+    let imported = import_sample(GGML);
     let figures = imported.parts.iter().map(|part| {
         let instance = &part.trace.instance;
         let own = part.own_plan().expect("every buffer is placed");
@@ -321,7 +258,7 @@ fn ggmls_graphs_need_the_buffer_that_ggml_makes() {
 #[test]
 fn what_a_framework_reserved_is_a_counter() {
     let file = "samples/resnet50_b64_3it_early.pickle.zst";
-    let imported = import(file, &sample(file)).expect("valid");
+    let imported = import_sample(file);
     let part = only_part(&imported);
     let bytes = write_perfetto(&part.trace, None, part.framework.as_ref());
     let document: serde_json::Value = serde_json::from_slice(&bytes).expect("JSON");
@@ -342,7 +279,7 @@ fn rows(instance: &Instance) -> Vec<(u32, u32, u64)> {
 /// The figures are counted by hand: in the file stands above each line what is live after it.
 #[test]
 fn nets_of_glow_have_the_loads_that_are_counted_by_hand() {
-    let imported = import(NETS, &sample(NETS)).expect("valid");
+    let imported = import_sample(NETS);
     let loads =
         imported.parts.iter().map(|part| (part.name.as_str(), part.trace.instance.load().bytes.get()));
     assert_eq!(loads.collect::<Vec<_>>(), [("chain", 320), ("branches", 2112)]);
@@ -354,7 +291,7 @@ fn nets_of_glow_have_the_loads_that_are_counted_by_hand() {
 /// Of five nodes, one is never live and one needs no bytes. At step 2, the least usages 10, 20 and 15 are live.
 #[test]
 fn a_problem_has_the_least_usages_of_its_nodes() {
-    let imported = import(PROBLEM, &sample(PROBLEM)).expect("valid");
+    let imported = import_sample(PROBLEM);
     let instance = &only_part(&imported).trace.instance;
     assert_eq!(rows(instance), [(0, 3, 10), (1, 4, 20), (2, 6, 15)]);
     assert_eq!(instance.load().bytes, Bytes::new(45));

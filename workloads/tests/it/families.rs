@@ -38,8 +38,7 @@ fn instances_never_change() {
         (family.name, trace.instance.digest().short_text())
     };
     let found: Vec<(&str, String)> = all_families().iter().map(digest).collect();
-    let found: Vec<(&str, &str)> = found.iter().map(|(name, digest)| (*name, digest.as_str())).collect();
-    assert_eq!(found, DIGESTS);
+    assert_eq!(found, DIGESTS.map(|(name, digest)| (name, digest.to_owned())));
 }
 
 /// Stored results refer to these digests: a family that makes other instances needs another name.
@@ -64,6 +63,7 @@ const DIGESTS: [(&str, &str); 16] = [
 
 #[test]
 fn known_optima_are_the_load_and_a_plan_reaches_them() {
+    let mut known = 0;
     for family in all_families() {
         for n in ["10", "333", "3000"] {
             let made = construct_instance(family.name, &[("n", n), ("seed", "9")]).expect(family.name);
@@ -72,15 +72,10 @@ fn known_optima_are_the_load_and_a_plan_reaches_them() {
             let verified = made.instance.verify(plan).unwrap_or_else(|violation| panic!("{violation}"));
             assert_eq!(verified.height(), optimum, "{} {n}", family.name);
             assert_eq!(made.instance.load().bytes, optimum, "{} {n}", family.name);
+            known += 1;
         }
     }
-    assert_eq!(
-        all_families()
-            .iter()
-            .filter(|f| construct_instance(f.name, &[]).is_ok_and(|m| m.optimum.is_some()))
-            .count(),
-        8
-    );
+    assert_eq!(known, 3 * 8);
 }
 
 #[test]

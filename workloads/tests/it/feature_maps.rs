@@ -1,10 +1,8 @@
 //! Tests nets as feature maps, for schedulers.
 
-use std::collections::BTreeMap;
-use std::path::Path;
-
 use planlab_graph::{ConvolutionAlgorithm, FunctionKind, Machine, SchedulingProblem, TrainingNet, Work};
 use planlab_workloads::models::{Mode, ModelError, Spec, find, models};
+use planlab_workloads::recorded::data_file;
 use serde_json::Value;
 
 fn net(name: &str, batch: u64) -> TrainingNet {
@@ -14,10 +12,8 @@ fn net(name: &str, batch: u64) -> TrainingNet {
 
 /// ResNet-50 of Chainer's example, per image.
 fn fixture() -> Value {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("data/schedules/resnet50_chainer_per_image.json.zst");
-    let packed = std::fs::read(path).expect("there is the file");
-    serde_json::from_slice(&zstd::decode_all(&packed[..]).expect("zstd")).expect("JSON")
+    let bytes = data_file("schedules/resnet50_chainer_per_image.json.zst").expect("it is embedded");
+    serde_json::from_slice(&bytes).expect("JSON")
 }
 
 fn numbers(list: &Value) -> Vec<usize> {
@@ -70,12 +66,8 @@ fn alexnet_and_lstms_keep_what_their_backward_passes_need() {
     let retained = alexnet.map_ids().filter(|&id| alexnet.is_retained(id)).count();
     assert_eq!(retained, 13);
     let seq2seq = net("seq2seq", 4);
-    let kinds: BTreeMap<bool, usize> =
-        seq2seq.functions().iter().fold(BTreeMap::new(), |mut kinds, function| {
-            *kinds.entry(function.name.ends_with(".gates")).or_default() += 1;
-            kinds
-        });
-    assert_eq!(kinds[&true], 6);
+    let gates = seq2seq.functions().iter().filter(|function| function.name.ends_with(".gates"));
+    assert_eq!(gates.count(), 6);
 }
 
 #[test]
@@ -85,13 +77,8 @@ fn every_convolution_has_its_kernel_and_nothing_else_has_one() {
         for id in net.function_ids() {
             let function = net.function(id);
             let is_convolution = function.kind == FunctionKind::Convolution;
-            assert_eq!(
-                net.convolution_kernel(id).is_some(),
-                is_convolution,
-                "{}: {}",
-                model.name,
-                function.name
-            );
+            let has_kernel = net.convolution_kernel(id).is_some();
+            assert_eq!(has_kernel, is_convolution, "{}: {}", model.name, function.name);
         }
     }
     let resnet = net("resnet50", 2);
@@ -107,12 +94,8 @@ fn every_convolution_has_its_kernel_and_nothing_else_has_one() {
         transposed.filter_map(|id| Some(dcgan.convolution_kernel(id)?.positions)).collect();
     assert_eq!(positions, [1, 4 * 4, 8 * 8, 16 * 16, 32 * 32]);
     let volumes = net("resnext101-3d", 1);
-    assert!(
-        volumes
-            .function_ids()
-            .filter_map(|id| volumes.convolution_kernel(id))
-            .all(|kernel| kernel.extents.len() == 3)
-    );
+    let mut kernels = volumes.function_ids().filter_map(|id| volumes.convolution_kernel(id));
+    assert!(kernels.all(|kernel| kernel.extents.len() == 3));
 }
 
 /// For each algorithm, fastest first, the number of ResNet-50's convolutions that use it. Then the largest workspace,

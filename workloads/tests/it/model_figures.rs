@@ -18,6 +18,13 @@ const BIAS: u64 = 1;
 const NORM: u64 = 2;
 
 impl Count {
+    /// The count of a net that adds its layers one by one.
+    fn of_layers(add_layers: fn(&mut Self)) -> Self {
+        let mut count = Self::default();
+        add_layers(&mut count);
+        count
+    }
+
     /// Adds a convolution, or a fully connected layer with one position: channels, elements of the kernel, positions of
     /// the output (of the input, if it is transposed).
     fn conv(&mut self, [from, to]: [u64; 2], kernel: u64, positions: u64, extra: u64) {
@@ -38,8 +45,7 @@ impl Count {
     }
 }
 
-fn alexnet() -> Count {
-    let mut count = Count::default();
+fn alexnet(count: &mut Count) {
     for (channels, kernel, extent) in [
         ([3, 96], 11 * 11, 55),
         ([96, 256], 5 * 5, 27),
@@ -52,12 +58,10 @@ fn alexnet() -> Count {
     ] {
         count.conv(channels, kernel, extent * extent, BIAS);
     }
-    count
 }
 
 /// Strides are in the 1 x 1 convolutions; the first convolution has a bias in addition to its normalisation.
-fn resnet50() -> Count {
-    let mut count = Count::default();
+fn resnet50(count: &mut Count) {
     count.conv([3, 64], 7 * 7, 112 * 112, NORM + BIAS);
     let mut from = 64;
     for (hidden, blocks, extent) in [(64, 3, 56), (128, 4, 28), (256, 6, 14), (512, 3, 7_u64)] {
@@ -69,12 +73,10 @@ fn resnet50() -> Count {
         }
     }
     count.conv([2048, 1000], 1, 1, BIAS);
-    count
 }
 
-/// The auxiliary classifiers have parameters, but do not run in inference.
-fn googlenet() -> Count {
-    let mut count = Count::default();
+/// Adds the auxiliary classifiers as well: they have parameters, but do not run in inference.
+fn googlenet(count: &mut Count) {
     for (channels, kernel, extent) in [([3, 64], 7 * 7, 112), ([64, 64], 1, 56), ([64, 192], 9, 56)] {
         count.conv(channels, kernel, extent * extent, BIAS);
     }
@@ -99,12 +101,10 @@ fn googlenet() -> Count {
     for from in [512, 528] {
         count.unused((from + 1) * 128 + (128 * 4 * 4 + 1) * 1024 + (1024 + 1) * 1000);
     }
-    count
 }
 
 /// Only the generator runs in inference.
-fn dcgan() -> Count {
-    let mut count = Count::default();
+fn dcgan(count: &mut Count) {
     for (channels, extent, extra) in [
         ([100, 512], 1, NORM),
         ([512, 256], 4, NORM),
@@ -115,11 +115,9 @@ fn dcgan() -> Count {
         count.conv(channels, 4 * 4, extent * extent, extra);
     }
     count.unused(4 * 4 * (3 * 64 + 64 * 128 + 128 * 256 + 256 * 512 + 512) + 2 * (128 + 256 + 512));
-    count
 }
 
-fn unet() -> Count {
-    let mut count = Count::default();
+fn unet(count: &mut Count) {
     for (from, to, extent) in
         [(1, 64, 570), (64, 128, 282), (128, 256, 138), (256, 512, 66), (512, 1024, 30_u64)]
     {
@@ -133,11 +131,9 @@ fn unet() -> Count {
         count.conv([to, to], 9, (wide - 4) * (wide - 4), BIAS);
     }
     count.conv([64, 2], 1, 388 * 388, BIAS);
-    count
 }
 
-fn resnext101_3d() -> Count {
-    let mut count = Count::default();
+fn resnext101_3d(count: &mut Count) {
     count.conv([3, 64], 7 * 7 * 7, 16 * 56 * 56, NORM);
     let mut from = 64;
     let mut before = 8 * 28 * 28;
@@ -153,7 +149,6 @@ fn resnext101_3d() -> Count {
         }
     }
     count.conv([2048, 400], 1, 1, BIAS);
-    count
 }
 
 const E147: u64 = 147 * 147;
@@ -163,8 +158,7 @@ const E35: u64 = 35 * 35;
 const E17: u64 = 17 * 17;
 const E8: u64 = 8 * 8;
 
-fn inception_resnet_v1() -> Count {
-    let mut count = Count::default();
+fn inception_resnet_v1(count: &mut Count) {
     count.branch(
         3,
         &[(32, 9, 149 * 149), (32, 9, E147), (64, 9, E147), (80, 1, E73), (192, 9, E71), (256, 9, E35)],
@@ -191,7 +185,6 @@ fn inception_resnet_v1() -> Count {
         count.conv([384, 1792], 1, E8, BIAS);
     }
     count.conv([1792, 1000], 1, 1, BIAS);
-    count
 }
 
 /// The modules of v2 after its stem of `width` channels; returns the number of channels of the last ones.
@@ -222,28 +215,24 @@ fn inception_resnet_v2_modules(count: &mut Count, width: u64, [a, b, c]: [usize;
     width
 }
 
-fn inception_resnet_v2() -> Count {
-    let mut count = Count::default();
+fn inception_resnet_v2(count: &mut Count) {
     count.branch(3, &[(32, 9, 149 * 149), (32, 9, E147), (64, 9, E147), (80, 1, E73), (192, 9, E71)]);
     count.branch(192, &[(96, 1, E35)]);
     count.branch(192, &[(48, 1, E35), (64, 25, E35)]);
     count.branch(192, &[(64, 1, E35), (96, 9, E35), (96, 9, E35)]);
     count.branch(192, &[(64, 1, E35)]);
-    let width = inception_resnet_v2_modules(&mut count, 320, [10, 20, 10]);
+    let width = inception_resnet_v2_modules(count, 320, [10, 20, 10]);
     count.branch(width, &[(1536, 1, E8)]);
     count.conv([1536, 1000], 1, 1, BIAS);
-    count
 }
 
-fn inception_resnet_v2_published() -> Count {
-    let mut count = Count::default();
+fn inception_resnet_v2_published(count: &mut Count) {
     count.branch(3, &[(32, 9, 149 * 149), (32, 9, E147), (64, 9, E147), (96, 9, E73)]);
     count.branch(160, &[(64, 1, E73), (96, 9, E71)]);
     count.branch(160, &[(64, 1, E73), (64, 7, E73), (64, 7, E73), (96, 9, E71)]);
     count.branch(192, &[(192, 9, E35)]);
-    let width = inception_resnet_v2_modules(&mut count, 384, [5, 10, 5]);
+    let width = inception_resnet_v2_modules(count, 384, [5, 10, 5]);
     count.conv([width, 1000], 1, 1, BIAS);
-    count
 }
 
 /// A transformer of `layers` with `d` units and `s` tokens: 12 d^2 weights per layer, the products of attention, the
@@ -309,15 +298,15 @@ fn t5() -> Count {
 /// Counts of the nets that lack a published figure.
 fn counted(name: &str) -> Option<Count> {
     Some(match name {
-        "alexnet" => alexnet(),
-        "resnet50" => resnet50(),
-        "googlenet" => googlenet(),
-        "dcgan" => dcgan(),
-        "unet" => unet(),
-        "resnext101-3d" => resnext101_3d(),
-        "inception-resnet-v1" => inception_resnet_v1(),
-        "inception-resnet-v2" => inception_resnet_v2(),
-        "inception-resnet-v2-published" => inception_resnet_v2_published(),
+        "alexnet" => Count::of_layers(alexnet),
+        "resnet50" => Count::of_layers(resnet50),
+        "googlenet" => Count::of_layers(googlenet),
+        "dcgan" => Count::of_layers(dcgan),
+        "unet" => Count::of_layers(unet),
+        "resnext101-3d" => Count::of_layers(resnext101_3d),
+        "inception-resnet-v1" => Count::of_layers(inception_resnet_v1),
+        "inception-resnet-v2" => Count::of_layers(inception_resnet_v2),
+        "inception-resnet-v2-published" => Count::of_layers(inception_resnet_v2_published),
         "seq2seq" => seq2seq(),
         "bert-base" => bert(12, 768),
         "bert-large" => bert(24, 1024),

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
-use planlab_dsa::{Instance, Offset, Plan};
+use planlab_dsa::{Buffer, Instance, Offset, Plan};
 use planlab_graph::{
     Dependencies, Graph, Lowered, Rehearsal, Safety, lower_for_all_orders, lower_graph, placement_problem,
     read_jsonl, write_jsonl,
 };
 use planlab_workloads::Catalog;
-use planlab_workloads::models::ideal::Gradients;
 use planlab_workloads::models::{self, Allocator, Input, Mode, Model, ModelError, Spec, Workspace};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -83,12 +82,8 @@ fn each_parameter_has_one_gradient_that_is_made_once() {
         let expected: BTreeMap<String, u64> =
             parameters.iter().map(|(name, &bytes)| (format!("{name}.gradient"), bytes)).collect();
         assert_eq!(gradients, expected, "{}", model.name);
-        assert_eq!(
-            gradients.values().sum::<u64>(),
-            4 * spec.parameter_count().expect("counted"),
-            "{}",
-            model.name
-        );
+        let bytes = 4 * spec.parameter_count().expect("counted");
+        assert_eq!(gradients.values().sum::<u64>(), bytes, "{}", model.name);
         let mut makers: BTreeMap<usize, u32> = BTreeMap::new();
         for operation in graph.operations() {
             for tensor in operation.writes.iter().filter(|tensor| !operation.reads.contains(tensor)) {
@@ -129,15 +124,6 @@ fn names_are_unique_and_a_graph_comes_back_from_its_file() {
         let back = read_jsonl("graph.jsonl", &text).expect(model.name);
         assert_eq!((write_jsonl(&back) == text, load(&back)), (true, load(&graph)), "{}", model.name);
     }
-}
-
-#[test]
-fn planned_gradients_are_buffers_to_the_end() {
-    let spec = spec("model/alexnet/train/b1");
-    let planned = load(&spec.graph_with(Gradients::Planned).expect("a graph"));
-    let external = load(&spec.build_graph().expect("a graph"));
-    let gradients = 4 * spec.parameter_count().expect("counted");
-    assert!(planned >= gradients && planned <= gradients + external, "{planned} {external}");
 }
 
 #[test]
@@ -208,10 +194,8 @@ fn what_a_net_cannot_be_is_named() {
         message("model/bert-base/infer/b1/s513"),
         "bert-base: a sequence of 513 tokens is too long; the net has 512 positions"
     );
-    assert!(
-        message("model/bert-base/infer/b1/i224")
-            .contains("no input size; its input is sequences of 512 tokens")
-    );
+    let sequences = "no input size; its input is sequences of 512 tokens";
+    assert!(message("model/bert-base/infer/b1/i224").contains(sequences));
     assert!(message("model/dcgan/infer/b1/i64").contains("vectors of random numbers"));
     assert!(message("model/unet/train/b1/i60").contains("too small"));
     assert_eq!(
@@ -262,13 +246,10 @@ fn any_size_gives_an_instance_or_says_why_not() {
 
 #[test]
 fn plain_nets_have_chainers_rules() {
-    let mut ruled = Vec::new();
-    for model in models::models() {
-        let spec = Spec { allocator: Allocator::Chainer, ..Spec::new(model, Mode::Train, 1) };
-        if spec.build_trace().is_ok() {
-            ruled.push(model.name);
-        }
-    }
+    let is_ruled = |&model: &&'static Model| {
+        Spec { allocator: Allocator::Chainer, ..Spec::new(model, Mode::Train, 1) }.build_trace().is_ok()
+    };
+    let ruled: Vec<&str> = models::models().filter(is_ruled).map(|model| model.name).collect();
     let expected = [
         "alexnet",
         "alexnet-owt",
@@ -300,17 +281,9 @@ fn an_expert_without_a_row_keeps_its_parameters() {
 /// The most bytes live at once, without rounding.
 fn requested_load(key: &str) -> u64 {
     let trace = Catalog::new(None).load(key).expect(key);
-    let mut changes = BTreeMap::<_, i64>::new();
-    for (buffer, label) in trace.instance.buffers().iter().zip(&trace.labels.buffers) {
-        let bytes = label.requested.unwrap_or(buffer.size).get().cast_signed();
-        *changes.entry(buffer.live.start()).or_default() += bytes;
-        *changes.entry(buffer.live.end()).or_default() -= bytes;
-    }
-    let live = changes.values().scan(0, |live, change| {
-        *live += change;
-        Some(*live)
-    });
-    live.max().unwrap_or(0).cast_unsigned()
+    let rows = trace.instance.buffers().iter().zip(&trace.labels.buffers);
+    let asked = rows.map(|(buffer, label)| Buffer::new(label.requested.unwrap_or(buffer.size), buffer.live));
+    Instance::from_buffers(asked.collect()).expect("smaller than the trace").load().bytes.get()
 }
 
 /// A description, and its bytes.
@@ -448,10 +421,7 @@ fn first_fit(instance: &Instance) -> Plan {
     let mut offsets: Vec<Option<u64>> = vec![None; buffers.len()];
     for &index in &order {
         let (size, live) = (buffers[index].size.get(), buffers[index].live);
-        let meets = |&other: &usize| {
-            let its = buffers[other].live;
-            live.start() < its.end() && its.start() < live.end()
-        };
+        let meets = |&other: &usize| live.overlaps(buffers[other].live);
         let neighbours = (0..buffers.len()).filter(meets).chain(met[index].iter().copied());
         let taken = |other: usize| offsets[other].map(|start| (start, start + buffers[other].size.get()));
         let mut taken: Vec<(u64, u64)> = neighbours.filter_map(taken).collect();

@@ -205,10 +205,7 @@ fn idealloc_files_keep_every_conflict() {
     assert_eq!(back.instance.load().bytes, trace.instance.load().bytes);
     let conflicts = |instance: &planlab_dsa::Instance| -> Vec<bool> {
         let all = instance.buffers();
-        let meet = |a: &planlab_dsa::Buffer, b: &planlab_dsa::Buffer| {
-            a.live.start() < b.live.end() && b.live.start() < a.live.end()
-        };
-        all.iter().flat_map(|a| all.iter().map(move |b| meet(a, b))).collect()
+        all.iter().flat_map(|a| all.iter().map(move |b| a.live.overlaps(b.live))).collect()
     };
     assert_eq!(conflicts(&back.instance), conflicts(&trace.instance));
     let pinned = read_trace("p.csv", b"id,lower,upper,size,offset\na,0,1,8,0\n", &ReadOptions::default());

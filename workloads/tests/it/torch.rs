@@ -15,12 +15,20 @@ const PROFILE: &str = "samples/mlp_cpu_profiler_trace.json.zst";
 
 fn import_with(file: &str, options: &ReadOptions) -> Imported {
     let bytes = stored_file(file).expect("it is embedded");
-    import::import(file, bytes, None, options).expect("valid").expect("recognised")
+    import::read(file, bytes, None, options).expect("valid")
 }
 
 fn only_part(mut imported: Imported) -> Part {
     assert_eq!(imported.parts.len(), 1);
     imported.parts.remove(0)
+}
+
+fn only_part_of(file: &str) -> Part {
+    only_part(import_with(file, &ReadOptions::default()))
+}
+
+fn waste_of(part: &Part) -> Waste {
+    Waste::from_framework(&part.trace, part.framework.as_ref().expect("PyTorch")).expect("segments")
 }
 
 fn told(imported: &Imported) -> Vec<String> {
@@ -49,9 +57,8 @@ fn parts(waste: &Waste, height: u64) -> Vec<i128> {
 
 #[test]
 fn the_recorded_peak_has_its_step_its_causes_and_its_stacks() {
-    let part = only_part(import_with(EARLY, &ReadOptions::default()));
-    let framework = part.framework.as_ref().expect("PyTorch");
-    let waste = Waste::from_framework(&part.trace, framework).expect("segments");
+    let part = only_part_of(EARLY);
+    let (framework, waste) = (part.framework.as_ref().expect("PyTorch"), waste_of(&part));
     assert_eq!((waste.step, waste.reserved, waste.live), (2500, 6_570_377_216, 5_762_142_352));
     assert_eq!(parts(&waste, 5_762_142_352), [42_864, 31_522_816, 143_329_280, 0, 633_339_904, 0, 0, 0, 0]);
     let (step, peak) = waste::peak_buffers(&part.trace);
@@ -70,7 +77,7 @@ fn the_recorded_peak_has_its_step_its_causes_and_its_stacks() {
 #[test]
 fn the_model_and_the_state_of_the_optimizer_keep_their_size() {
     for file in [EARLY, LATE] {
-        let part = only_part(import_with(file, &ReadOptions::default()));
+        let part = only_part_of(file);
         let scaling = Scaling::from_trace(&part.trace, part.framework.as_ref().expect("PyTorch"));
         // 320 parameters and statistics of ResNet-50, and a momentum for each of 161 parameters.
         assert_eq!(scaling.kept_buffers(), (320 + 161, 102_441_032 + 102_228_128), "{file}");
@@ -83,15 +90,13 @@ fn what_two_streams_hold_is_told_apart() {
         (LATE, 2166, 5_762_142_352, [42_864, 31_522_816, 143_329_280, 0, 633_339_904, 0, 0, 0, 0]),
         (STREAMS, 133, 41_341_904, [2_096, 777_216, 0, 1_918_976, 0, 69_206_016, 0, 0, 0]),
     ] {
-        let part = only_part(import_with(file, &ReadOptions::default()));
-        let waste =
-            Waste::from_framework(&part.trace, part.framework.as_ref().expect("PyTorch")).expect("segments");
+        let part = only_part_of(file);
+        let waste = waste_of(&part);
         assert_eq!((waste.step, waste.live, waste.outside), (step, live, 0), "{file}");
         assert_eq!(parts(&waste, live), expected, "{file}");
     }
-    let part = only_part(import_with(STREAMS, &ReadOptions::default()));
-    let waste =
-        Waste::from_framework(&part.trace, part.framework.as_ref().expect("PyTorch")).expect("segments");
+    let part = only_part_of(STREAMS);
+    let waste = waste_of(&part);
     // The load of step 108 is 19,540,656 above what is live at step 133, 3,568 of it by rounding to 512 at most.
     assert_eq!(waste.needed_elsewhere(60_882_560), 60_882_560 - 41_341_904 - 2_096);
 }
@@ -103,7 +108,7 @@ fn pytorchs_own_counts_are_those_of_the_trace() {
         (LATE, 5_793_708_032, vec![246_061_056, 243_204_840]),
         (STREAMS, 60_886_528, vec![16_178_176, 16_176_080, 16_178_176]),
     ] {
-        let framework = only_part(import_with(file, &ReadOptions::default())).framework.expect("PyTorch");
+        let framework = only_part_of(file).framework.expect("PyTorch");
         assert_eq!(framework.allocated_peak.map(|bytes| bytes.get()), Some(peak), "{file}");
         let theirs: Vec<u64> = framework.counts.iter().map(|count| count.theirs).collect();
         assert_eq!(theirs, last, "{file}");
@@ -114,7 +119,7 @@ fn pytorchs_own_counts_are_those_of_the_trace() {
 #[test]
 fn offsets_are_aligned_as_pytorchs_addresses_are() {
     for (file, alignment) in [(EARLY, 512), (STREAMS, 512), (PROFILE, 64)] {
-        let part = only_part(import_with(file, &ReadOptions::default()));
+        let part = only_part_of(file);
         assert!(part.trace.instance.buffers().iter().all(|buffer| buffer.align.get() == alignment), "{file}");
         let own = part.own_plan().expect("every buffer has an address");
         part.trace.instance.verify(own).expect("PyTorch's own placement is a plan");
@@ -149,14 +154,12 @@ fn two_streams_and_a_failure() {
 
 #[test]
 fn a_stream_is_a_part() {
-    let all = only_part(import_with(STREAMS, &ReadOptions::default()));
+    let all = only_part_of(STREAMS);
     let (mut buffers, mut counts) = (0, 0);
     for stream in [0, 4112] {
         let name = format!("cuda:0/stream-{stream}");
-        let part = only_part(import_with(
-            STREAMS,
-            &ReadOptions { part: Some(name.clone()), ..ReadOptions::default() },
-        ));
+        let options = ReadOptions { part: Some(name.clone()), ..ReadOptions::default() };
+        let part = only_part(import_with(STREAMS, &options));
         assert_eq!(part.name, name);
         buffers += part.trace.instance.len();
         let framework = part.framework.expect("PyTorch");
@@ -206,7 +209,7 @@ fn sizes_are_rounded_where_an_alignment_is_asked_for() {
     let options = ReadOptions { alignment: planlab_dsa::Alignment::new(512), ..ReadOptions::default() };
     let part = only_part(import_with(EARLY, &options));
     assert_eq!(part.trace.instance.load().bytes.get(), 5_762_142_352 + 42_864);
-    let waste = Waste::from_framework(&part.trace, &part.framework.expect("PyTorch")).expect("segments");
+    let waste = waste_of(&part);
     assert_eq!(waste.parts_at(waste.live)[0], (Cause::Rounding, 0));
 }
 
@@ -245,8 +248,14 @@ fn snapshot_with(entries: &[u8], events: &[(&str, u64, u64)]) -> Vec<u8> {
 }
 
 fn read(bytes: &[u8]) -> Result<Imported, String> {
-    let imported = import::import("s.pickle", bytes, None, &ReadOptions::default());
-    imported.map(|imported| imported.expect("a pickle is recognised")).map_err(|error| error.to_string())
+    import::read("s.pickle", bytes, None, &ReadOptions::default()).map_err(|error| error.to_string())
+}
+
+/// Asserts that a pickle is refused at a byte.
+#[track_caller]
+fn wrong(bytes: &[u8], reason: &str) {
+    let error = read(bytes).expect_err("refused");
+    assert!(error.starts_with("s.pickle: byte ") && error.contains(reason), "{error}");
 }
 
 /// The archive of `torch.save`: sizes behind the entry, and `name` padded by an extra field.
@@ -269,8 +278,7 @@ fn an_archive_of_torch_save_is_read() {
     let saved = only_part(read(&archive("s/data.pkl", 0, &snapshot(&events))).expect("valid"));
     assert_eq!(saved.trace.instance, plain.trace.instance);
     // What follows a pickle that is in no archive is still refused.
-    let error = read(&[snapshot(&events), b"PK".to_vec()].concat()).expect_err("more");
-    assert!(error.contains("something follows the end of the pickle"), "{error}");
+    wrong(&[snapshot(&events), b"PK".to_vec()].concat(), "something follows the end of the pickle");
 }
 
 #[test]
@@ -278,12 +286,8 @@ fn another_archive_is_named() {
     let pickle = snapshot(&[("alloc", 8, 100)]);
     let error = |bytes: &[u8]| read(bytes).expect_err("no archive of a snapshot");
     let other = error(&archive("word/document.xml", 0, &pickle));
-    assert!(
-        other.starts_with(
-            "s.pickle: byte 0: this is a zip archive, and its first entry is `word/document.xml`; of"
-        ),
-        "{other}"
-    );
+    let start = "s.pickle: byte 0: this is a zip archive, and its first entry is `word/document.xml`; of";
+    assert!(other.starts_with(start), "{other}");
     let packed = error(&archive("s/data.pkl", 8, &pickle));
     assert!(packed.contains("`s/data.pkl`, compressed; of archives only torch.save's are read"), "{packed}");
     let whole = archive("s/data.pkl", 0, &pickle);
@@ -346,11 +350,6 @@ fn a_history_that_wrapped_says_so() {
 
 #[test]
 fn bad_snapshots_are_refused_with_their_byte() {
-    let wrong = |bytes: &[u8], reason: &str| {
-        let error = read(bytes).expect_err("refused");
-        assert!(error.contains(reason), "{error}");
-        assert!(error.starts_with("s.pickle: byte "), "{error}");
-    };
     wrong(b"\x80\x04cposix\nsystem\n\x8c\x04true\x85R.", "byte 2: the opcode GLOBAL is refused");
     wrong(b"\x80\x04}.", "neither device_traces nor segments");
     wrong(b"\x80\x04N.", "a snapshot is a dict, this is a value of type None");
@@ -382,10 +381,6 @@ fn sums_past_64_bits_are_refused() {
 #[test]
 fn an_event_a_block_and_a_history_are_there_once() {
     // A few bytes would be a recording of any length.
-    let wrong = |bytes: &[u8], reason: &str| {
-        let error = read(bytes).expect_err("refused");
-        assert!(error.starts_with("s.pickle: byte ") && error.contains(reason), "{error}");
-    };
     let event = b"}\x94(\x8c\x06action\x8c\x05alloc\x8c\x04addrK\x08\x8c\x04sizeK\x07u";
     let traces = |rest: &[u8]| [b"\x80\x04}(\x8c\x0ddevice_traces](](", &event[..], rest].concat();
     assert!(read(&traces(b"eeu.")).is_ok());
@@ -452,7 +447,7 @@ fn frames_that_share_a_long_name_have_no_line_each() {
 fn bad_profiles_are_refused_with_their_line() {
     let reader = import::reader("torch-profiler");
     let wrong = |text: &str, place: &str, reason: &str| {
-        let error = import::import("p.json", text.as_bytes(), reader, &ReadOptions::default());
+        let error = import::read("p.json", text.as_bytes(), reader, &ReadOptions::default());
         let error = error.expect_err("refused").to_string();
         assert!(error.starts_with(place) && error.contains(reason), "{error}");
         assert!(error.len() < 300, "{error}");

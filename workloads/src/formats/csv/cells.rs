@@ -24,10 +24,8 @@ pub(crate) fn split<'a>(line: &'a str, most: usize, fields: &mut Vec<Cow<'a, str
     while fields.len() <= most {
         let (field, after) = next_field(rest)?;
         fields.push(field);
-        match after {
-            Some(after) => rest = after,
-            None => break,
-        }
+        let Some(after) = after else { break };
+        rest = after;
     }
     Ok(())
 }

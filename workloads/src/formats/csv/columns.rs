@@ -5,14 +5,9 @@ use std::fmt::Write;
 /// Writes the cell of a row.
 type WriteCell<'t> = Box<dyn Fn(&mut String, usize) + 't>;
 
-struct Column<'t> {
-    name: &'static str,
-    cell: WriteCell<'t>,
-}
-
-/// The columns of a table that it uses.
+/// The columns of a table that it uses, by name.
 #[derive(Default)]
-pub(crate) struct Columns<'t>(Vec<Column<'t>>);
+pub(crate) struct Columns<'t>(Vec<(&'static str, WriteCell<'t>)>);
 
 impl<'t> Columns<'t> {
     pub(crate) fn cells(
@@ -22,7 +17,7 @@ impl<'t> Columns<'t> {
         cell: impl Fn(&mut String, usize) + 't,
     ) {
         if is_used {
-            self.0.push(Column { name, cell: Box::new(cell) });
+            self.0.push((name, Box::new(cell)));
         }
     }
 
@@ -48,15 +43,15 @@ impl<'t> Columns<'t> {
 
     /// Writes the header and a number of rows.
     pub(crate) fn write(&self, rows: usize, out: &mut String) {
-        let names: Vec<&str> = self.0.iter().map(|column| column.name).collect();
+        let names: Vec<&str> = self.0.iter().map(|(name, _)| *name).collect();
         out.push_str(&names.join(","));
         out.push('\n');
         for row in 0..rows {
-            for (index, column) in self.0.iter().enumerate() {
+            for (index, (_, cell)) in self.0.iter().enumerate() {
                 if index > 0 {
                     out.push(',');
                 }
-                (column.cell)(out, row);
+                cell(out, row);
             }
             out.push('\n');
         }

@@ -10,7 +10,7 @@
 use std::borrow::Cow;
 
 use planlab_dsa::{Alignment, Label};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use super::cells::{alignment, some};
 use super::header::{Column, Header};
@@ -20,8 +20,8 @@ use crate::formats::input::lines::Lines;
 use crate::formats::input::numbers::{maybe, positive, whole};
 use crate::formats::trace::draft::{Draft, RawBuffer};
 use crate::formats::trace::ids::{escape, unescape};
-use crate::formats::trace::pauses::RawPause;
-use crate::formats::trace::pauses::gaps;
+use crate::formats::trace::pauses::{RawPause, gaps};
+use crate::formats::unique::UniqueNames;
 use crate::formats::{Dialect, FormatError};
 
 /// Columns that describe a buffer; they must be empty in the row of a free.
@@ -88,7 +88,7 @@ pub(crate) fn read_events(
         Ok(())
     })?;
     events.sort_by_key(|event| event.step);
-    Pairing::default().pair_events(draft, &events)?;
+    Pairing::new().pair_events(draft, &events)?;
     draft.check_pauses()
 }
 
@@ -146,19 +146,21 @@ fn demand_nothing(header: &Header, fields: &[Cow<'_, str>]) -> Result<Option<Box
 }
 
 /// The live buffers while the events are processed.
-#[derive(Default)]
 struct Pairing<'t> {
     /// Id to buffer and line of its allocation.
     live: FxHashMap<&'t str, (usize, u64)>,
-    /// The number of allocations of each id.
-    times: FxHashMap<&'t str, u32>,
     /// The buffers of each id; empty if no buffer refers to another.
     buffers: FxHashMap<&'t str, Vec<usize>>,
-    names: FxHashSet<String>,
+    names: UniqueNames,
     sizes: Vec<u64>,
 }
 
 impl<'t> Pairing<'t> {
+    fn new() -> Self {
+        let names = UniqueNames::new("#");
+        Self { live: FxHashMap::default(), buffers: FxHashMap::default(), names, sizes: Vec::new() }
+    }
+
     fn pair_events(mut self, draft: &mut Draft<'_>, events: &'t [Event]) -> Result<(), FormatError> {
         let names_any = events.iter().any(Event::names_others);
         let mut naming = Vec::new();
@@ -255,7 +257,7 @@ impl<'t> Pairing<'t> {
         }
         let demands = event.demands.as_deref();
         let label = Label {
-            name: self.unique_name(&event.id),
+            name: self.names.make_unique(&event.id),
             category: event.category.clone(),
             op: event.op.clone(),
             row: Some(event.line),
@@ -274,17 +276,5 @@ impl<'t> Pairing<'t> {
             pauses: demands.map(|demands| demands.gaps.clone()).unwrap_or_default(),
         };
         Ok(draft.append_buffer(raw, arena))
-    }
-
-    /// A name that no other buffer has.
-    fn unique_name(&mut self, id: &'t str) -> String {
-        let times = self.times.entry(id).or_default();
-        loop {
-            *times += 1;
-            let name = if *times == 1 { id.to_owned() } else { format!("{id}#{times}") };
-            if self.names.insert(name.clone()) {
-                return name;
-            }
-        }
     }
 }

@@ -11,90 +11,49 @@ use crate::nearest::did_you_mean;
 /// A valid trace has fewer columns; a longer line is not a header.
 const MOST_COLUMNS: usize = 256;
 
-/// The content of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Column {
-    Id,
-    Lower,
-    Upper,
-    /// The last step of the live range, inclusive.
-    End,
-    Size,
-    Alignment,
-    Offset,
-    Hint,
-    Gaps,
-    MayOverwrite,
-    Overwrites,
-    Apart,
-    Arena,
-    Category,
-    Op,
-    Step,
-    Event,
-    Stream,
+planlab_dsa::named_enum! {
+    /// The content of a column, by the name that messages use.
+    pub(crate) enum Column {
+        Id = "id",
+        Lower = "lower",
+        Upper = "upper",
+        /// The last step of the live range, inclusive.
+        End = "end",
+        Size = "size",
+        Alignment = "alignment",
+        Offset = "offset",
+        Hint = "hint",
+        Gaps = "gaps",
+        MayOverwrite = "may_overwrite",
+        Overwrites = "overwrites",
+        Apart = "apart",
+        Arena = "arena",
+        Category = "category",
+        Op = "op",
+        Step = "step",
+        Event = "event",
+        Stream = "stream",
+    }
 }
 
 impl Column {
-    /// One more than the largest discriminant.
-    const COUNT: usize = Self::Stream as usize + 1;
-
-    /// The names of the columns; the first of each is used in messages.
-    const NAMES: [(&str, Self); 22] = [
-        ("id", Self::Id),
-        ("buffer", Self::Id),
-        ("buffer_id", Self::Id),
-        ("lower", Self::Lower),
-        ("begin", Self::Lower),
-        ("start", Self::Lower),
-        ("upper", Self::Upper),
-        ("end", Self::End),
-        ("size", Self::Size),
-        ("alignment", Self::Alignment),
-        ("offset", Self::Offset),
-        ("hint", Self::Hint),
-        ("gaps", Self::Gaps),
-        ("may_overwrite", Self::MayOverwrite),
-        ("overwrites", Self::Overwrites),
-        ("apart", Self::Apart),
-        ("arena", Self::Arena),
-        ("category", Self::Category),
-        ("op", Self::Op),
-        ("step", Self::Step),
-        ("event", Self::Event),
-        ("stream", Self::Stream),
-    ];
-
-    /// Columns that a misspelt name may mean: the file would silently lose their data.
-    const MISSPELT: [Self; 13] = [
-        Self::Id,
-        Self::Lower,
-        Self::Upper,
-        Self::Size,
-        Self::Alignment,
-        Self::Offset,
-        Self::Hint,
-        Self::Gaps,
-        Self::MayOverwrite,
-        Self::Apart,
-        Self::Arena,
-        Self::Category,
-        Self::Event,
-    ];
-
-    fn from_name(name: &str) -> Option<Self> {
-        Self::NAMES.iter().find(|(known, _)| *known == name).map(|&(_, column)| column)
+    /// Whether a misspelt name may mean it: the file would silently lose its data.
+    const fn may_be_misspelt(self) -> bool {
+        !matches!(self, Self::End | Self::Overwrites | Self::Op | Self::Step | Self::Stream)
     }
 
-    pub(crate) fn name(self) -> &'static str {
-        let name = Self::NAMES.iter().find(|(_, column)| *column == self);
-        name.map_or("", |(name, _)| name)
+    fn from_name(name: &str) -> Option<Self> {
+        match name {
+            "buffer" | "buffer_id" => Some(Self::Id),
+            "begin" | "start" => Some(Self::Lower),
+            _ => Self::ALL.into_iter().find(|column| column.name() == name),
+        }
     }
 }
 
 /// The position of each column.
 pub(crate) struct Header {
-    at: [Option<usize>; Column::COUNT],
+    at: [Option<usize>; Column::ALL.len()],
     names: Vec<String>,
     /// Names of unknown columns.
     pub(crate) unknown: Vec<String>,
@@ -105,13 +64,11 @@ impl Header {
         let mut fields = Vec::new();
         split(line, MOST_COLUMNS, &mut fields)?;
         if fields.len() > MOST_COLUMNS {
-            return Err(format!(
-                "the header has more than {MOST_COLUMNS} columns: `{}`",
-                quote_excerpt(line)
-            ));
+            let line = quote_excerpt(line);
+            return Err(format!("the header has more than {MOST_COLUMNS} columns: `{line}`"));
         }
         let names: Vec<String> = fields.iter().map(|field| field.to_ascii_lowercase()).collect();
-        let mut header = Self { at: [None; Column::COUNT], names, unknown: Vec::new() };
+        let mut header = Self { at: [None; Column::ALL.len()], names, unknown: Vec::new() };
         for index in 0..header.names.len() {
             header.enter_column(index)?;
         }
@@ -141,8 +98,9 @@ impl Header {
     /// Rejects an unknown column whose name resembles a column that the header lacks.
     pub(crate) fn no_typo(&self) -> Result<(), String> {
         for name in &self.unknown {
-            let lacks = Column::MISSPELT.iter().filter(|&&column| !self.has_column(column));
-            if let Some(meant) = lacks.map(|column| column.name()).find(|known| is_slip(name, known)) {
+            let lacks = |column: &Column| column.may_be_misspelt() && !self.has_column(*column);
+            let mut lacking = Column::ALL.into_iter().filter(lacks).map(Column::name);
+            if let Some(meant) = lacking.find(|known| is_slip(name, known)) {
                 return Err(format!("unknown column `{}`{}", quote_excerpt(name), did_you_mean(&[meant])));
             }
         }
@@ -160,11 +118,6 @@ impl Header {
     /// How many of its columns are known.
     pub(crate) fn known_columns(&self) -> usize {
         self.at.iter().flatten().count()
-    }
-
-    /// Whether the rows are events rather than buffers.
-    pub(crate) fn is_events(&self) -> bool {
-        self.has_column(Column::Event)
     }
 
     /// Rejects a header that lacks one of `columns`.

@@ -12,9 +12,10 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::header::{Column, Header};
 use super::rows::{each_row, find_header};
-use crate::formats::error::quote_excerpt;
+use crate::formats::error::{quote_excerpt, quote_names};
 use crate::formats::input::lines::Lines;
 use crate::formats::input::numbers::maybe;
+use crate::formats::input::unpacked::Unpacked;
 use crate::formats::trace::draft::Draft;
 use crate::formats::{FormatError, InputLimits, ReadOptions, Trace};
 
@@ -33,7 +34,7 @@ impl PlanFile {
     pub fn read_rows(file: &str, input: impl Read, limits: InputLimits) -> Result<Self, FormatError> {
         let options = ReadOptions::default();
         let mut draft = Draft::new(file, &options);
-        let mut lines = Lines::new(file, input, limits)?;
+        let mut lines = Lines::from_input(file, Unpacked::new(file, input)?, limits);
         let (header_line, header) = find_header(&mut draft, &mut lines)?;
         header
             .require_columns(&[Column::Id, Column::Offset])
@@ -98,22 +99,15 @@ impl Unmatched {
 /// "no row for `a`, `b` and 3 more; one too many for `c`".
 impl fmt::Display for Unmatched {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const SHOWN: usize = 5;
         let lists = [("no row for ", &self.missing), ("one too many for ", &self.extra)];
         let mut between = "";
         for (what, ids) in lists.iter().filter(|(_, ids)| !ids.is_empty()) {
-            write!(f, "{between}{what}{}", some_of(ids))?;
+            write!(f, "{between}{what}{}", quote_names(ids.iter(), SHOWN))?;
             between = "; ";
         }
         Ok(())
     }
-}
-
-fn some_of(ids: &[String]) -> String {
-    const SHOWN: usize = 5;
-    let quoted: Vec<String> = ids.iter().take(SHOWN).map(|id| format!("`{}`", quote_excerpt(id))).collect();
-    let more = ids.len().saturating_sub(SHOWN);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", quoted.join(", "))
 }
 
 struct Row {

@@ -66,11 +66,10 @@ impl Repeats {
 
     fn check_line(&mut self, number: u64, line: &str) -> Result<(), String> {
         self.rows += 1;
-        match &self.kept {
-            Some((first, kept)) if kept == line => {
-                return Err(format!("this row is there already, in line {first}"));
-            }
-            _ => {}
+        if let Some((first, kept)) = &self.kept
+            && kept == line
+        {
+            return Err(format!("this row is there already, in line {first}"));
         }
         if self.rows >= Self::FIRST && self.rows.is_power_of_two() {
             self.kept = Some((number, line.to_owned()));

@@ -27,7 +27,7 @@ pub(crate) fn read(file: &str, input: Unpacked<'_>, options: &ReadOptions) -> Re
     let mut draft = Draft::new(file, options);
     let mut lines = Lines::from_input(file, input, options.limits);
     let (number, header) = find_header(&mut draft, &mut lines)?;
-    draft.header_at(number);
+    draft.header_line = number;
     if draft.is_plan && !options.pins {
         let reason = "this is a plan, not a trace (a trace comes before its plan); with `--pins` its offsets are fixed";
         return Err(draft.error_at(number, reason));
@@ -40,7 +40,7 @@ pub(crate) fn read(file: &str, input: Unpacked<'_>, options: &ReadOptions) -> Re
     if header.has_column(Column::Overwrites) && !draft.is_plan {
         draft.notices.push("column `overwrites` was left out: permissions are in `may_overwrite`".to_owned());
     }
-    if header.is_events() {
+    if header.has_column(Column::Event) {
         events::read_events(&mut draft, &header, number, &mut lines)?;
     } else {
         read_rows(&mut draft, &header, number, &mut lines)?;
@@ -66,7 +66,7 @@ fn read_rows(
     let upper = if header.has_column(Column::End) { Column::End } else { Column::Upper };
     let required = [Column::Id, Column::Lower, upper, Column::Size];
     header.require_columns(&required).map_err(|reason| draft.error_at(header_line, reason))?;
-    let dialect = if upper == Column::End { Dialect::Inclusive } else { draft.options().dialect };
+    let dialect = if upper == Column::End { Dialect::Inclusive } else { draft.options.dialect };
     each_row(draft, header, lines, |draft, number, fields| {
         read_row(draft, &Row { header, fields, dialect, number })
     })
@@ -89,10 +89,8 @@ impl Row<'_> {
         let lower = whole("lower", self.field_of(Column::Lower))?;
         let upper = if self.header.has_column(Column::End) { Column::End } else { Column::Upper };
         let upper = whole(upper.name(), self.field_of(upper))?;
-        let (start, end) = self
-            .dialect
-            .half_open(lower, upper)
-            .ok_or("a step of 2^64 - 1 leaves no room for the one after")?;
+        let half_open = self.dialect.half_open(lower, upper);
+        let (start, end) = half_open.ok_or("a step of 2^64 - 1 leaves no room for the one after")?;
         if start < end {
             Ok((start, end))
         } else if lower > upper {
@@ -105,20 +103,16 @@ impl Row<'_> {
             ))
         }
     }
-
-    fn row_label(&self) -> Label {
-        Label {
-            name: self.field_of(Column::Id).to_owned(),
-            category: some(self.field_of(Column::Category)),
-            op: some(self.field_of(Column::Op)),
-            row: Some(self.number),
-            ..Label::default()
-        }
-    }
 }
 
 fn read_row(draft: &mut Draft<'_>, row: &Row<'_>) -> Result<(), String> {
-    let mut label = row.row_label();
+    let mut label = Label {
+        name: row.field_of(Column::Id).to_owned(),
+        category: some(row.field_of(Column::Category)),
+        op: some(row.field_of(Column::Op)),
+        row: Some(row.number),
+        ..Label::default()
+    };
     if label.name.is_empty() {
         return Err("the id is empty".to_owned());
     }

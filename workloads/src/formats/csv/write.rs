@@ -135,7 +135,7 @@ fn write(trace: &Trace, plan: Option<&Plan>) -> Vec<u8> {
     let mut out = String::with_capacity(48 * buffers.len() + 256);
     if plan.is_some() {
         let (key, value) = PLAN_MARK;
-        write_line(&mut out, format_args!("# {key}: {value}"));
+        out += &format!("# {key}: {value}\n");
     }
     metadata(&mut out, trace, rounds_to.is_some(), steps.is_some());
     let mut may_overwrite: Vec<_> =
@@ -197,16 +197,14 @@ fn metadata(out: &mut String, trace: &Trace, has_requested: bool, has_steps: boo
         };
         if is_kept {
             let flat = |text: &str| text.replace('\n', " ");
-            write_line(out, format_args!("# {}: {}", flat(key), flat(value)));
+            *out += &format!("# {}: {}\n", flat(key), flat(value));
         }
     }
     let arenas = trace.instance.arenas();
     for arena in arenas.iter().filter(|_| *arenas != [Arena::default()]) {
         let name = arena.name.replace('\n', " ");
-        match arena.capacity {
-            Some(capacity) => write_line(out, format_args!("# arena {name}: {capacity}")),
-            None => write_line(out, format_args!("# arena {name}: unlimited")),
-        }
+        let capacity = arena.capacity.map_or("unlimited".to_owned(), |capacity| capacity.to_string());
+        *out += &format!("# arena {name}: {capacity}\n");
     }
 }
 
@@ -242,10 +240,6 @@ fn original_steps(trace: &Trace) -> Option<FxHashMap<u32, u64>> {
         steps.contains_key(&pause.steps.start().get()) && steps.contains_key(&pause.steps.end().get())
     };
     pauses.into_iter().all(known).then_some(steps).filter(|steps| !steps.is_empty())
-}
-
-fn write_line(out: &mut String, text: std::fmt::Arguments<'_>) {
-    writeln!(out, "{text}").expect("a string takes everything");
 }
 
 fn write_pauses(out: &mut String, buffer: &Buffer, step: impl Fn(u32) -> u64) {

@@ -1,10 +1,10 @@
 //! A C header with the offsets of a plan, for firmware that has one arena of static memory.
 
-use std::fmt::{Display, Write};
+use std::fmt::Display;
 
 use planlab_dsa::{BufferId, Plan, printable_line};
 
-use super::heights::heights;
+use super::heights;
 use crate::formats::unique::UniqueNames;
 use crate::formats::{ExportError, Trace};
 
@@ -31,24 +31,16 @@ pub fn write_c_header(trace: &Trace, plan: &Plan, prefix: &str) -> Result<Vec<u8
     let prefix = identifier_start(prefix).to_ascii_uppercase();
     let mut names = UniqueNames::new("_");
     let mut out = String::with_capacity(96 * buffers.len() + 1024);
-    let workload = trace
-        .labels
-        .meta_value("workload")
-        .map_or(String::new(), |name| format!(" of {}", comment_text(name)));
-    write_line(&mut out, format_args!("/* Offsets{workload}, made by `planlab export c-header`. */"));
-    write_line(
-        &mut out,
-        format_args!("#ifndef {prefix}_PLAN_H\n#define {prefix}_PLAN_H\n\n#include <stdint.h>\n"),
-    );
-    write_line(&mut out, format_args!("#define {prefix}_ARENA_SIZE {height}{ending}"));
-    write_line(&mut out, format_args!("#define {prefix}_ARENA_ALIGNMENT {alignment}u"));
-    write_line(&mut out, format_args!("#define {prefix}_BUFFERS {}u\n", buffers.len()));
+    let workload = trace.labels.meta_value("workload");
+    let workload = workload.map_or(String::new(), |name| format!(" of {}", comment_text(name)));
+    out += &format!("/* Offsets{workload}, made by `planlab export c-header`. */\n");
+    out += &format!("#ifndef {prefix}_PLAN_H\n#define {prefix}_PLAN_H\n\n#include <stdint.h>\n\n");
+    out += &format!("#define {prefix}_ARENA_SIZE {height}{ending}\n");
+    out += &format!("#define {prefix}_ARENA_ALIGNMENT {alignment}u\n");
+    out += &format!("#define {prefix}_BUFFERS {}u\n\n", buffers.len());
     if !plan.in_place.is_empty() {
         let about = "buffers that overwrite one that is still live: their kernels must be safe in place";
-        write_line(
-            &mut out,
-            format_args!("/* {about} */\n#define {prefix}_IN_PLACE {}u\n", plan.in_place.len()),
-        );
+        out += &format!("/* {about} */\n#define {prefix}_IN_PLACE {}u\n\n", plan.in_place.len());
     }
     let shares = shared_addresses(trace, plan);
     for (((buffer, label), offset), shares) in
@@ -57,11 +49,8 @@ pub fn write_c_header(trace: &Trace, plan: &Plan, prefix: &str) -> Result<Vec<u8
         let name = names.make_unique(&c_identifier(&label.name));
         let (lower, upper) = <(u32, u32)>::from(buffer.live);
         let about = comment_text(&label.name);
-        write_line(
-            &mut out,
-            format_args!(
-                "#define {prefix}_OFFSET_{name} {offset}{ending} /* {about}: steps [{lower}, {upper}){shares} */"
-            ),
+        out += &format!(
+            "#define {prefix}_OFFSET_{name} {offset}{ending} /* {about}: steps [{lower}, {upper}){shares} */\n"
         );
     }
     let prefix = prefix.to_ascii_lowercase();
@@ -75,7 +64,7 @@ pub fn write_c_header(trace: &Trace, plan: &Plan, prefix: &str) -> Result<Vec<u8
         plan.in_place.iter().for_each(|pair| overwrites[pair.output.index()] = i64::from(pair.input.get()));
         write_table(&mut out, &format!("int32_t {prefix}_overwrites"), "", overwrites);
     }
-    write_line(&mut out, format_args!("\n#endif"));
+    out += "\n#endif\n";
     Ok(out.into_bytes())
 }
 
@@ -88,9 +77,9 @@ fn write_table<N: Display>(
 ) {
     let values = values.into_iter();
     let count = values.len();
-    write_line(out, format_args!("\nstatic const {declared}[{}] = {{", count.max(1)));
-    values.for_each(|value| write_line(out, format_args!("    {value}{ending},")));
-    write_line(out, format_args!("{}}};", if count == 0 { "    0\n" } else { "" }));
+    *out += &format!("\nstatic const {declared}[{}] = {{\n", count.max(1));
+    values.for_each(|value| *out += &format!("    {value}{ending},\n"));
+    *out += if count == 0 { "    0\n};\n" } else { "};\n" };
 }
 
 /// For the comment of each buffer: what it shares addresses with while both are live.
@@ -104,10 +93,6 @@ fn shared_addresses(trace: &Trace, plan: &Plan) -> Vec<String> {
             &format!("; overwritten in place by {} at step {step}", name(pair.output));
     }
     shares
-}
-
-fn write_line(out: &mut String, text: std::fmt::Arguments<'_>) {
-    writeln!(out, "{text}").expect("a string takes everything");
 }
 
 /// A part of a name: letters that C knows, and single `_` between them. Two in a row are the compiler's, as is one in
@@ -142,10 +127,8 @@ mod tests {
         let unique = ["a.b", "a-b", "_a__b_", "a_b_2", "ä", "", "2x", "int"]
             .map(|name| names.make_unique(&c_identifier(name)));
         assert_eq!(unique, ["a_b", "a_b_2", "a_b_3", "a_b_2_2", "unnamed", "unnamed_2", "2x", "int"]);
-        assert_eq!(
-            ["_net__1", "1net", "_Net", "--"].map(identifier_start),
-            ["net_1", "n1net", "Net", "unnamed"]
-        );
+        let starts = ["_net__1", "1net", "_Net", "--"].map(identifier_start);
+        assert_eq!(starts, ["net_1", "n1net", "Net", "unnamed"]);
         assert_eq!(comment_text("a */ b /* c\\\n"), "a * / b / * c \\u{a}");
         assert_eq!(comment_text("\u{202e}*/ int x;"), "\\u{202e}* / int x;");
     }

@@ -2,7 +2,6 @@
 //! Perfetto, the requests of a caching allocator.
 
 mod c_header;
-mod heights;
 mod perfetto;
 mod plan_json;
 mod requests;
@@ -17,3 +16,16 @@ pub use plan_json::write_plan_json;
 pub use requests::write_requests;
 pub use tflite_into::{IntoModelError, with_offline_plan};
 pub use tflite_micro::write_offline_plan;
+
+use planlab_dsa::{Bytes, Plan};
+
+use super::Trace;
+
+/// The largest end in each arena.
+///
+/// # Panics
+///
+/// If the plan does not belong to the trace.
+fn heights(trace: &Trace, plan: &Plan) -> Vec<Bytes> {
+    plan.arena_heights(&trace.instance).expect("one offset for each buffer, and ends of 64 bits")
+}

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use planlab_dsa::{ArenaId, Buffer, Plan, printable_line};
 use serde_json::{Value, json};
 
-use super::heights::heights;
+use super::heights;
 use crate::formats::Trace;
 use crate::formats::import::Framework;
 
@@ -41,12 +41,12 @@ pub fn write_perfetto(trace: &Trace, plan: Option<&Plan>, framework: Option<&Fra
     let heights = plan.map(|plan| heights(trace, plan));
     let is_alone = trace.instance.arenas().len() == 1;
     for (arena, id) in (0..trace.instance.arenas().len()).zip((0..).map(ArenaId::new)) {
-        events.push_event(&process_event(
-            process_of(arena),
-            &format!("arena {}", trace.instance.arena_name(id)),
-        ));
+        let name = format!("arena {}", trace.instance.arena_name(id));
+        events.push_event(&process_event(process_of(arena), &name));
         let pid = if is_alone { ALL } else { process_of(arena) };
-        write_load(trace, arena, pid, &clock, &mut events);
+        for (step, bytes) in trace.instance.arena_load_curve(id).points() {
+            events.push_event(&counter_event(pid, "load", clock.time_at(step.get()), bytes.get()));
+        }
         if let Some((plan, heights)) = plan.zip(heights.as_ref()) {
             write_constant(trace, &clock, (pid, "height"), heights[arena].get(), &mut events);
             write_ends(trace, plan, arena, &clock, &mut events);
@@ -125,15 +125,6 @@ fn process_event(pid: usize, name: &str) -> Value {
 
 fn counter_event(pid: usize, name: &str, at: f64, bytes: u64) -> Value {
     json!({ "ph": "C", "name": name, "pid": pid, "tid": THREAD, "ts": at, "args": { "bytes": bytes } })
-}
-
-fn write_load(trace: &Trace, arena: usize, pid: usize, clock: &Clock, events: &mut Events) {
-    let arena = ArenaId::new(u16::try_from(arena).expect("an arena's number has 16 bits"));
-    let curve = trace.instance.arena_load_curve(arena);
-    let points = curve.points().iter();
-    points.for_each(|(step, bytes)| {
-        events.push_event(&counter_event(pid, "load", clock.time_at(step.get()), bytes.get()));
-    });
 }
 
 /// Writes a counter that has one value from the first step to the last.
@@ -230,7 +221,7 @@ mod tests {
 
     use super::*;
     use crate::formats::export::testing::planned;
-    use crate::formats::{ReadOptions, read_trace};
+    use crate::formats::testing::trace;
 
     fn events(bytes: &[u8]) -> Vec<Value> {
         let mut document: Value = serde_json::from_slice(bytes).expect("JSON");
@@ -268,7 +259,7 @@ mod tests {
     #[test]
     fn several_arenas_have_counters_of_their_own() {
         let text = "# arena fast: 100\n# arena slow: 900\nid,lower,upper,size,arena\na,0,2,60,fast\nb,1,3,700,slow\n";
-        let trace = read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid");
+        let trace = trace(text);
         let plan = Plan::from_offsets([0, 0].map(Offset::new));
         let events = events(&write_perfetto(&trace, Some(&plan), None));
         let highest = |name: &str, pid: usize| {

@@ -3,7 +3,7 @@
 use planlab_dsa::Plan;
 use serde::Serialize;
 
-use super::heights::heights;
+use super::heights;
 use crate::formats::Trace;
 
 /// The version of the object, raised when a field changes its meaning.

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use planlab_dsa::{BufferId, Plan};
 
-use super::heights::heights;
+use super::heights;
 use crate::formats::{ExportError, Trace};
 
 /// Sizes and offsets as CSV (`size,offset`), a row for each request in the order in which they come: by first step, and
@@ -28,7 +28,7 @@ pub fn write_requests(trace: &Trace, plan: &Plan) -> Result<Vec<u8>, ExportError
     let size = |id: BufferId| trace.instance.buffer(id).size.get();
     let sizes: Vec<u64> = order.iter().map(|&id| size(id)).collect();
     let mut out = format!("# planlab: requests\n# height: {height}\n");
-    if let Some(Rounds { prefix, round }) = find_rounds(&sizes) {
+    if let Some((prefix, round)) = find_rounds(&sizes) {
         writeln!(out, "# prefix: {prefix}\n# round: {round}").expect("a string takes everything");
     }
     out.push_str("size,offset\n");
@@ -39,19 +39,11 @@ pub fn write_requests(trace: &Trace, plan: &Plan) -> Result<Vec<u8>, ExportError
     Ok(out.into_bytes())
 }
 
-/// Requests that recur.
-#[derive(Debug, PartialEq, Eq)]
-struct Rounds {
-    /// Requests before the first round.
-    prefix: usize,
-    /// Requests of a round.
-    round: usize,
-}
-
-/// The shortest round of sizes that most requests are in, if it comes twice at least and they are half of all.
+/// The shortest round of sizes that most requests are in, if it comes twice at least and they are half of all: the number
+/// of requests before the first, and of those of one.
 ///
 /// The Z function of the requests from the end says, for each length of a round, how far back it recurs; O(n).
-fn find_rounds(sizes: &[u64]) -> Option<Rounds> {
+fn find_rounds(sizes: &[u64]) -> Option<(usize, usize)> {
     let last_first: Vec<u64> = sizes.iter().rev().copied().collect();
     let recurs = z_function(&last_first);
     let whole = |&round: &usize| recurs[round] >= round;
@@ -60,7 +52,7 @@ fn find_rounds(sizes: &[u64]) -> Option<Rounds> {
         (1..sizes.len()).filter(whole).min_by_key(|&round| (std::cmp::Reverse(covered(round)), round))?;
     // A round in part at the front belongs to the prefix.
     let inside = covered(round) / round * round;
-    (2 * inside >= sizes.len()).then(|| Rounds { prefix: sizes.len() - inside, round })
+    (2 * inside >= sizes.len()).then(|| (sizes.len() - inside, round))
 }
 
 /// For each place, how many numbers from there on are those at the front.
@@ -108,8 +100,7 @@ mod tests {
             (&[], None),
         ];
         for (sizes, expected) in cases {
-            let found = find_rounds(sizes).map(|Rounds { prefix, round }| (prefix, round));
-            assert_eq!(found, expected, "{sizes:?}");
+            assert_eq!(find_rounds(sizes), expected, "{sizes:?}");
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::formats::{ExportError, FormatError, InputLimits, ReadOptions, Trace};
 const TENSOR_ALIGNMENT: u64 = 16;
 
 /// Why a plan does not go into a model.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IntoModelError {
@@ -23,12 +24,7 @@ pub enum IntoModelError {
     Export(#[from] ExportError),
     /// The plan is of another trace, or the runtime cannot follow it.
     #[error("{file}: the plan is not of this model: {reason}")]
-    Other {
-        /// The model.
-        file: String,
-        /// What does not fit.
-        reason: String,
-    },
+    Other { file: String, reason: String },
 }
 
 /// A model with the plan of a trace among its metadata, in place of an offline plan that it has; what was in the file
@@ -107,10 +103,7 @@ mod tests {
     use super::*;
     use crate::formats::export::tflite_micro::tests::{model, plan_in};
     use crate::formats::read_trace;
-
-    fn trace(text: &str) -> Trace {
-        read_trace("t.csv", text.as_bytes(), &ReadOptions::default()).expect("valid")
-    }
+    use crate::formats::testing::trace;
 
     fn into(model: &[u8], trace: &Trace, offsets: &[u64]) -> Result<Vec<u8>, String> {
         let plan = Plan::from_offsets(offsets.iter().copied().map(Offset::new).collect::<Vec<_>>());
@@ -125,17 +118,12 @@ mod tests {
         assert_eq!(plan_in(&into(&model(), &own, &[48]).expect("its own")), [1, 1, 1, 48]);
         let refused = |text: &str, offsets: &[u64]| into(&model(), &trace(text), offsets).expect_err(text);
         let not = "m.tflite: the plan is not of this model: ";
-        assert_eq!(
-            refused("id,lower,upper,size\na,0,1,64\n", &[0]),
-            format!("{not}buffer `a` is no tensor that it places")
-        );
+        let error = refused("id,lower,upper,size\na,0,1,64\n", &[0]);
+        assert_eq!(error, format!("{not}buffer `a` is no tensor that it places"));
         assert_eq!(refused("id,lower,upper,size\n", &[]), format!("{not}tensor `{name}` has no offset"));
         let one = format!("id,lower,upper,size\n{name},0,1,64\n");
-        assert!(
-            refused(&one, &[8]).ends_with(
-                "is at offset 8, and the runtime takes multiples of 16 only: plan with --align 16"
-            )
-        );
+        let reason = "is at offset 8, and the runtime takes multiples of 16 only: plan with --align 16";
+        assert!(refused(&one, &[8]).ends_with(reason));
         let mut two = trace(&format!("{one}again,1,2,64\n"));
         two.labels.buffers[1].name.clone_from(&name);
         let error = into(&model(), &two, &[0, 64]).expect_err("twice");

@@ -96,10 +96,8 @@ pub(crate) fn with_new_root(model: &[u8], plan: &[u8]) -> Result<Vec<u8>, Broken
     for buffer in buffers.tables() {
         let buffer = buffer?;
         if buffer.u64(1)? > 1 {
-            return Err(Broken::new(
-                buffer.byte_offset(),
-                "its data lie behind the flatbuffer, which cannot be moved",
-            ));
+            let reason = "its data lie behind the flatbuffer, which cannot be moved";
+            return Err(Broken::new(buffer.byte_offset(), reason));
         }
         old_buffers.push(Target::Old(buffer.byte_offset()));
     }
@@ -133,13 +131,15 @@ struct Front {
 }
 
 impl Front {
-    fn push_word(&mut self, word: u32) {
+    /// Appends a word; says where it is.
+    fn push_word(&mut self, word: u32) -> usize {
         self.bytes.extend(word.to_le_bytes());
+        self.bytes.len() - 4
     }
 
     fn push_link(&mut self, target: Target) {
-        self.links.push((self.bytes.len(), target));
-        self.push_word(0);
+        let at = self.push_word(0);
+        self.links.push((at, target));
     }
 
     /// Zeros up to the place where the byte `ahead` from here lies at a multiple of `to`.
@@ -163,29 +163,18 @@ impl Front {
             place += if field.is_some() { 4 } else { 0 };
         }
         self.pad_to(4, 0);
-        let table = self.bytes.len();
-        self.push_word(u32::try_from(table - vtable).expect("beside each other"));
-        let mut places = Vec::new();
-        for field in fields {
-            places.push(field.map(|word| {
-                let at = self.bytes.len();
-                self.push_word(word);
-                at
-            }));
-        }
-        places.push(Some(table));
-        places
+        let back = u32::try_from(self.bytes.len() - vtable).expect("beside each other");
+        let table = self.push_word(back);
+        let places = fields.iter().map(|field| field.map(|word| self.push_word(word)));
+        places.chain([Some(table)]).collect()
     }
 
     /// A vector of offsets, whose last one is filled in later; returns the places of the vector and of that offset.
     fn push_vector(&mut self, targets: &[Target]) -> Result<(usize, usize), Broken> {
-        let at = self.bytes.len();
         let count = u32::try_from(targets.len() + 1).map_err(|_| Broken::new(0, "too many buffers"))?;
-        self.push_word(count);
+        let at = self.push_word(count);
         targets.iter().for_each(|&target| self.push_link(target));
-        let last = self.bytes.len();
-        self.push_word(0);
-        Ok((at, last))
+        Ok((at, self.push_word(0)))
     }
 
     fn push_root(
@@ -299,16 +288,24 @@ pub(crate) mod tests {
         assert!(number < plain.long(buffers));
         let data = plain.follow(plain.field(plain.follow(buffers + 4 + 4 * number), 0));
         assert!((data + 4).is_multiple_of(16), "aligned");
-        let words = model[data + 4..data + 4 + plain.long(data)].as_chunks::<4>().0;
-        words.iter().map(|&word| i32::from_le_bytes(word)).collect()
+        words(&model[data + 4..data + 4 + plain.long(data)])
+    }
+
+    fn words(bytes: &[u8]) -> Vec<i32> {
+        bytes.as_chunks::<4>().0.iter().map(|&word| i32::from_le_bytes(word)).collect()
     }
 
     /// A model with nothing but a version, an empty first buffer, and a subgraph with a tensor, an input and an output.
     pub(crate) fn model() -> Vec<u8> {
         let ints = |ints: &[i32]| Some(Field::Ints(ints.to_vec()));
+        let tensors = Field::Tables(vec![vec![ints(&[4, 4])]]);
+        model_of(None, vec![vec![Some(tensors), ints(&[0]), ints(&[0])]])
+    }
+
+    /// A model of operators' codes and of subgraphs, with a version and an empty first buffer.
+    pub(crate) fn model_of(codes: Option<Field>, subgraphs: Vec<Vec<Option<Field>>>) -> Vec<u8> {
         let tables = |tables| Some(Field::Tables(tables));
-        let subgraph = vec![tables(vec![vec![ints(&[4, 4])]]), ints(&[0]), ints(&[0])];
-        let root = [Some(Field::Number(3)), None, tables(vec![subgraph]), None, tables(vec![vec![]])];
+        let root = [Some(Field::Number(3)), codes, tables(subgraphs), None, tables(vec![vec![]])];
         let mut bytes = b"\0\0\0\0TFL3".to_vec();
         write(&mut bytes, &root, 0);
         bytes
@@ -318,8 +315,7 @@ pub(crate) mod tests {
     fn words_say_where_each_buffer_goes() {
         let (trace, plan) = planned();
         let bytes = write_offline_plan(&trace, &plan).expect("one arena");
-        let words: Vec<i32> = bytes.as_chunks::<4>().0.iter().map(|&word| i32::from_le_bytes(word)).collect();
-        assert_eq!(words, [1, 1, 3, 0, 64, 0]);
+        assert_eq!(words(&bytes), [1, 1, 3, 0, 64, 0]);
     }
 
     #[test]
@@ -328,8 +324,7 @@ pub(crate) mod tests {
         let trace = read_trace("m", text.as_bytes(), &ReadOptions::default()).expect("valid");
         let plan = Plan::from_offsets([8, 0].map(planlab_dsa::Offset::new));
         let bytes = write_offline_plan(&trace, &plan).expect("fits");
-        let words: Vec<i32> = bytes.as_chunks::<4>().0.iter().map(|&word| i32::from_le_bytes(word)).collect();
-        assert_eq!(words, [1, 1, 6, 8, -1, 0, -1, 0, -1]);
+        assert_eq!(words(&bytes), [1, 1, 6, 8, -1, 0, -1, 0, -1]);
         let text = text.replace("2:y", "y");
         let trace = read_trace("m", text.as_bytes(), &ReadOptions::default()).expect("valid");
         let error = write_offline_plan(&trace, &plan).expect_err("no number");

@@ -48,12 +48,8 @@ fn read_executorch(input: Input<'_>, options: &ReadOptions) -> Result<Imported, 
         let (is_only, bytes) = (memories.len() == 1, method.value_bytes());
         for (number, placed) in memories {
             let memory = Memory { number, is_only, placed };
-            imported.parts.push(method.build_part(
-                &memory,
-                &bytes,
-                (&file, options),
-                &mut imported.dropped,
-            )?);
+            let part = method.build_part(&memory, &bytes, (&file, options), &mut imported.dropped)?;
+            imported.parts.push(part);
         }
     }
     match imported.parts.is_empty() {
@@ -207,10 +203,8 @@ impl Method {
                 4 => "jump".to_owned(),
                 5 => "free".to_owned(),
                 _ => {
-                    return Err(Broken::new(
-                        instruction.byte_offset(),
-                        format!("an instruction of kind {kind}"),
-                    ));
+                    let reason = format!("an instruction of kind {kind}");
+                    return Err(Broken::new(instruction.byte_offset(), reason));
                 }
             };
             spent.take_bytes(op.len(), call.byte_offset())?;
@@ -378,19 +372,16 @@ impl Method {
                 Some(_) => {}
             }
         }
-        let mut dropped = Vec::new();
-        dropped.extend(constants.as_dropped("tensors with data", "they have memory of their own"));
-        dropped.extend(
+        let shown = "each is one buffer with what it shows, as large as the largest";
+        let elsewhere = "the memory of their delegates is not planned";
+        let dropped = [
+            constants.as_dropped("tensors with data", "they have memory of their own"),
             given.as_dropped("tensors without a place", "the program gives them memory while it runs"),
-        );
-        dropped.extend(
             unused.as_dropped("tensors with a place that no instruction names", "they are never live"),
-        );
-        let why = "each is one buffer with what it shows, as large as the largest";
-        dropped.extend(Dropped::from_count(views, "views", why));
-        let why = "the memory of their delegates is not planned";
-        dropped.extend(Dropped::from_count(self.delegate_calls, "calls of delegates", why));
-        dropped
+            Dropped::from_count(views, "views", shown),
+            Dropped::from_count(self.delegate_calls, "calls of delegates", elsewhere),
+        ];
+        dropped.into_iter().flatten().collect()
     }
 }
 

@@ -94,7 +94,7 @@ impl<'f> TraceGatherer<'f> {
 
     /// Aligns the buffers that come as their framework does, unless the options say how; the import says so.
     pub(crate) fn align_as(&mut self, rule: Rule) {
-        if self.draft.options().alignment.is_none() && rule.bytes > 1 {
+        if self.draft.options.alignment.is_none() && rule.bytes > 1 {
             self.rule = Some(rule);
         }
     }
@@ -159,12 +159,9 @@ impl<'f> TraceGatherer<'f> {
             } else {
                 ""
             };
+            let what = format!("buffers at multiples of {bytes} bytes{sizes}");
             let why = format!("{why}; --align takes another");
-            dropped.push(Dropped::new(
-                self.draft.len() as u64,
-                format!("buffers at multiples of {bytes} bytes{sizes}"),
-                why,
-            ));
+            dropped.push(Dropped::new(self.draft.len() as u64, what, why));
         }
         if self.placement.iter().any(Option::is_some) {
             framework.placement = self.placement;
@@ -192,17 +189,14 @@ pub(crate) fn framework_with(name: &'static str, reserved: Option<u64>) -> Frame
 mod tests {
     use super::*;
 
+    fn found(name: &str, start: u64, end: u64, size: u64) -> FoundBuffer {
+        FoundBuffer { name: name.to_owned(), start, end, size, ..FoundBuffer::default() }
+    }
+
     #[test]
     fn names_are_unique_and_what_needs_no_place_is_told() {
         let options = ReadOptions::default();
         let mut gather = TraceGatherer::new("net", &options);
-        let found = |name: &str, start, end, size| FoundBuffer {
-            name: name.to_owned(),
-            start,
-            end,
-            size,
-            ..FoundBuffer::default()
-        };
         assert_eq!(gather.append_buffer(found("a", 0, 2, 4)), Some(0));
         assert_eq!(gather.append_buffer(found("a#2", 1, 2, 4)), Some(1));
         assert_eq!(gather.append_buffer(found("a", 2, 3, 4)), Some(2));
@@ -244,21 +238,12 @@ mod tests {
             };
             let mut gather = TraceGatherer::new("net", &options);
             gather.align_as(Rule { bytes: 64, rounds, why: "as in a tool" });
-            gather.append_buffer(FoundBuffer {
-                name: "a".to_owned(),
-                start: 0,
-                end: 2,
-                size: 65,
-                ..FoundBuffer::default()
-            });
+            gather.append_buffer(found("a", 0, 2, 65));
             let mut dropped = Vec::new();
             let part = gather.build_part("all", Framework::new("a tool"), &mut dropped).expect("valid");
             let buffer = part.trace.instance.buffers()[0].clone();
-            (
-                buffer.size.get(),
-                buffer.align.get(),
-                dropped.iter().map(ToString::to_string).collect::<Vec<_>>(),
-            )
+            let told: Vec<String> = dropped.iter().map(ToString::to_string).collect();
+            (buffer.size.get(), buffer.align.get(), told)
         };
         let note =
             |sizes| format!("1 buffers at multiples of 64 bytes{sizes}: as in a tool; --align takes another");

@@ -448,22 +448,16 @@ mod tests {
 
     #[test]
     fn errors_have_their_line() {
-        let long = format!("reusing parent {} for b\n", "a".repeat(2000));
-        assert!(
-            read_log(&format!("{LOG}{long}"))
-                .expect_err("long")
-                .to_string()
-                .contains("longer than two names")
-        );
+        let refused = |log: &str| read_log(log).expect_err("bad").to_string();
+        let long = format!("{LOG}reusing parent {} for b\n", "a".repeat(2000));
+        assert!(refused(&long).contains("longer than two names"));
         let alloc = "x_alloc: allocating a (64 bytes) - block 0, offset 0, chunk 0\n";
-        let error = |text: &str| read_log(&format!("{alloc}{text}")).expect_err("bad").to_string();
+        let error = |text: &str| refused(&format!("{alloc}{text}"));
         assert!(error("").contains("there is no line `exec:`"));
         let free = "g: freeing b at {chunk=0, offset=0} (64 bytes) - n_free_blocks = 1\n";
         assert!(error(free).starts_with("debug.log:2: `b` is freed at 0, where it is not"));
         assert_eq!(error("reusing parent z for b\n"), "debug.log:2: `z for b`: the parent is not live");
-        assert!(
-            error("freeing extra 4 bytes from parent a for b\n")
-                .starts_with("debug.log:2: bytes of a parent")
-        );
+        let extra = "freeing extra 4 bytes from parent a for b\n";
+        assert!(error(extra).starts_with("debug.log:2: bytes of a parent"));
     }
 }

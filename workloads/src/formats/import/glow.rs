@@ -71,13 +71,17 @@ fn finish_net(
 ) -> Result<(), FormatError> {
     let Some(mut net) = net else { return Ok(()) };
     let name = names.make_unique(&net.name);
-    net.live_to_the_end();
+    // What is never freed lives to the end.
+    for &(buffer, _) in net.ids.values().filter(|(_, live)| *live) {
+        net.found[buffer].end = net.steps;
+    }
     let part = net.build_part(name, file, options, &mut imported.dropped)?;
     imported.parts.push(part);
     Ok(())
 }
 
 /// A net half read.
+#[derive(Default)]
 struct Net {
     name: String,
     /// Line and bytes.
@@ -93,15 +97,7 @@ struct Net {
 
 impl Net {
     fn new(name: &str) -> Self {
-        Self {
-            name: name.to_owned(),
-            align: None,
-            found: Vec::new(),
-            ids: FxHashMap::default(),
-            steps: 0,
-            total: None,
-            efficiency: None,
-        }
+        Self { name: name.to_owned(), ..Self::default() }
     }
 
     fn read_line(&mut self, word: &str, rest: &str, number: u64) -> Result<(), String> {
@@ -150,14 +146,6 @@ impl Net {
         Ok(())
     }
 
-    fn live_to_the_end(&mut self) {
-        for &(buffer, live) in self.ids.values() {
-            if live {
-                self.found[buffer].end = self.steps;
-            }
-        }
-    }
-
     fn build_part(
         self,
         name: String,
@@ -182,7 +170,7 @@ impl Net {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::formats::import::testing::{parts, read, told};
+    use crate::formats::import::testing::{lives, parts, read, told};
 
     fn nets(text: &str) -> Result<Imported, FormatError> {
         read("nets.txt", text)
@@ -195,9 +183,7 @@ mod tests {
         let imported = nets(text).expect("valid");
         assert_eq!(parts(&imported), ["a b", "c"]);
         let part = &imported.parts[0];
-        let lives: Vec<(u32, u32)> =
-            part.trace.instance.buffers().iter().map(|buffer| buffer.live.into()).collect();
-        assert_eq!(lives, [(0, 2), (1, 4), (3, 5)]);
+        assert_eq!(lives(&part.trace), [("1", (0, 2), 128), ("2", (1, 4), 64), ("3", (3, 5), 64)]);
         assert_eq!(part.trace.instance.load().bytes.get(), 128 + 64);
         let total = part.framework.as_ref().and_then(|framework| framework.reserved_peak);
         assert_eq!(total.map(planlab_dsa::Bytes::get), Some(192));
@@ -219,8 +205,7 @@ mod tests {
     #[test]
     fn what_is_never_freed_lives_to_the_end() {
         let imported = nets("ALLOC 1 4\nALLOC 2 4\nFREE 1\n").expect("valid");
-        let trace = &imported.parts[0].trace;
-        assert_eq!(<(u32, u32)>::from(trace.instance.buffers()[1].live), (1, 3));
+        assert_eq!(lives(&imported.parts[0].trace)[1], ("2", (1, 3), 4));
     }
 
     #[test]

@@ -1,10 +1,27 @@
-//! What a reader is given: an input, unpacked, within its limits.
+//! What a format says of itself, and what its reader is given: an input, unpacked, within its limits.
 
 use std::io::BufRead;
 
+use super::report::Imported;
 use crate::formats::input::lines::Lines;
 use crate::formats::input::unpacked::Unpacked;
-use crate::formats::{FormatError, InputLimits};
+use crate::formats::{FormatError, InputLimits, ReadOptions};
+
+/// A format of another tool.
+pub struct Reader {
+    /// Its name on the command line.
+    pub key: &'static str,
+    /// What it is, a line.
+    pub title: &'static str,
+    /// The endings of its files' names. A file with such a name whose content is not recognised is a damaged one.
+    pub endings: &'static [&'static str],
+    /// Whether it is a text: errors name a line of it, and else a byte.
+    pub has_lines: bool,
+    /// Whether a file that begins with these bytes (64 KiB, or the whole file if it is shorter) is of this format.
+    pub looks_like: fn(&[u8]) -> bool,
+    /// Reads a file.
+    pub read: fn(Input<'_>, &ReadOptions) -> Result<Imported, FormatError>,
+}
 
 /// An input to read once: as a stream, as bytes, as lines or as a text.
 pub struct Input<'r> {
@@ -56,7 +73,6 @@ impl<'r> Input<'r> {
     }
 
     /// Its lines one after the other.
-    #[allow(dead_code, reason = "for formats of lines")]
     pub(crate) fn into_lines(self) -> Lines<'r> {
         Lines::from_input(&self.file, self.unpacked, self.limits)
     }

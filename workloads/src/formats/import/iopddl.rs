@@ -110,17 +110,12 @@ mod tests {
         let limit = format!("{{\"problem\":{{\"usage_limit\":\"{}\"", "a".repeat(100_000));
         assert!(error(&limit).len() < 200, "{}", error(&limit).len());
         assert!(error(&limit).starts_with("problem.json:1: invalid type: string \"aaa"));
-        assert_eq!(
-            error(&nodes("\"intervals\":[[0,1]],\"usages\":[]")),
-            "problem.json:1: 1 nodes have intervals, but 0 have usages"
-        );
-        assert_eq!(
-            error(&nodes("\"intervals\":[[0,1]],\"usages\":[[]]")),
-            "problem.json:1: node 0 has no strategy"
-        );
-        assert_eq!(
-            error(&nodes("\"intervals\":[[2,1]],\"usages\":[[4]]")),
-            "problem.json:1: node 0 begins at 2 and ends at 1"
-        );
+        for (text, reason) in [
+            ("\"intervals\":[[0,1]],\"usages\":[]", "1 nodes have intervals, but 0 have usages"),
+            ("\"intervals\":[[0,1]],\"usages\":[[]]", "node 0 has no strategy"),
+            ("\"intervals\":[[2,1]],\"usages\":[[4]]", "node 0 begins at 2 and ends at 1"),
+        ] {
+            assert_eq!(error(&nodes(text)), format!("problem.json:1: {reason}"));
+        }
     }
 }

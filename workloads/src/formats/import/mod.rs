@@ -4,7 +4,7 @@
 //! out. [`READERS`] is the only list of them: [`super::read_trace_from`], `planlab import` and `planlab explain` ask it.
 //!
 //! To add a format, write a file here with a `pub(crate) const READER: Reader` and add a line to [`READERS`]. A reader
-//! fills a `Gather`, which checks sizes and lives, aligns and ranks.
+//! fills a `TraceGatherer`, which checks sizes and lives, aligns and ranks.
 
 mod executorch;
 mod gather;
@@ -15,7 +15,6 @@ mod iopddl;
 mod onnx;
 mod pickle;
 mod protobuf;
-mod reader;
 mod readers;
 mod report;
 #[cfg(test)]
@@ -24,9 +23,8 @@ mod tflite;
 mod torch;
 mod xla;
 
-pub use input::Input;
-pub use reader::Reader;
-pub use readers::{READERS, import, read, reader, recognise};
+pub use input::{Input, Reader};
+pub use readers::{READERS, read, reader, recognise};
 pub use report::{Count, Dropped, Framework, Imported, OutOfMemory, Part, Segment, Stack};
 
 pub(crate) use readers::read_one;

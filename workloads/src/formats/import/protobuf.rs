@@ -98,36 +98,11 @@ impl Scan {
         let mut rest = bytes;
         while !rest.is_empty() && depth > 0 {
             let at = from + bytes.len() - rest.len();
-            let Some((key, behind)) = read_varint(rest) else { return Ok(()) };
-            let held = layout.fields.iter().find(|(number, _)| *number == key >> 3).map(|(_, holds)| holds);
-            let (value, behind): (&[u8], &[u8]) = match key & 7 {
-                0 => match read_varint(behind) {
-                    Some((_, rest)) => (&[][..], rest),
-                    None => return Ok(()),
-                },
-                wire @ (1 | 5) => match behind.split_at_checked(if wire == 1 { 8 } else { 4 }) {
-                    Some(split) => split,
-                    None => return Ok(()),
-                },
-                2 => {
-                    let Some((length, behind)) = read_varint(behind) else { return Ok(()) };
-                    let split =
-                        usize::try_from(length).ok().and_then(|length| behind.split_at_checked(length));
-                    split.ok_or_else(|| {
-                        let (number, have) = (key >> 3, behind.len());
-                        let cut = if from + bytes.len() == self.all {
-                            ": the file is cut short or damaged"
-                        } else {
-                            ""
-                        };
-                        (
-                            at,
-                            format!("field {number} of a message has {length} bytes, but {have} follow{cut}"),
-                        )
-                    })?
-                }
-                _ => return Err((at, format!("wire type {}: no field of this format has it", key & 7))),
+            let Some((key, value, behind)) = split_field(rest) else {
+                let is_last = from + bytes.len() == self.all;
+                return fault_of_field(rest, is_last).map_or(Ok(()), |reason| Err((at, reason)));
             };
+            let held = layout.fields.iter().find(|(number, _)| *number == key >> 3).map(|(_, holds)| holds);
             rest = behind;
             let takes = match held {
                 None => 0,
@@ -137,10 +112,8 @@ impl Scan {
                 Some(Holds::Message(inner)) => inner.size,
             };
             self.left = self.left.checked_sub(takes).ok_or_else(|| {
-                (
-                    at,
-                    "its messages take far more memory than the file is long: it is no honest one".to_owned(),
-                )
+                let reason = "its messages take far more memory than the file is long: it is no honest one";
+                (at, reason.to_owned())
             })?;
             if let Some(Holds::Message(inner)) = held {
                 let start = from + bytes.len() - rest.len() - value.len();
@@ -148,6 +121,38 @@ impl Scan {
             }
         }
         Ok(())
+    }
+}
+
+/// The key of the field at the front, its value (none of a number) and what follows; `None` if it is cut or of no known
+/// type.
+fn split_field(bytes: &[u8]) -> Option<(u64, &[u8], &[u8])> {
+    let (key, behind) = read_varint(bytes)?;
+    let (value, rest): (&[u8], &[u8]) = match key & 7 {
+        0 => (&[][..], read_varint(behind)?.1),
+        1 => behind.split_at_checked(8)?,
+        5 => behind.split_at_checked(4)?,
+        2 => {
+            let (length, behind) = read_varint(behind)?;
+            behind.split_at_checked(usize::try_from(length).ok()?)?
+        }
+        _ => return None,
+    };
+    Some((key, value, rest))
+}
+
+/// What is wrong with a field that cannot be split off; what a decoder says better is left to it.
+fn fault_of_field(bytes: &[u8], is_last: bool) -> Option<String> {
+    let (key, behind) = read_varint(bytes)?;
+    match key & 7 {
+        0 | 1 | 5 => None,
+        2 => {
+            let (length, behind) = read_varint(behind)?;
+            let (number, have) = (key >> 3, behind.len());
+            let cut = if is_last { ": the file is cut short or damaged" } else { "" };
+            Some(format!("field {number} of a message has {length} bytes, but {have} follow{cut}"))
+        }
+        wire => Some(format!("wire type {wire}: no field of this format has it")),
     }
 }
 
@@ -200,26 +205,13 @@ pub(crate) fn message_place(file: &[u8], path: &[(u64, usize)]) -> u64 {
 /// The fields of a message that are bytes: the number of each, and where they lie.
 fn byte_fields(message: &[u8]) -> impl Iterator<Item = (u64, Range<usize>)> {
     let mut rest = message;
-    std::iter::from_fn(move || {
-        loop {
-            let (key, behind) = read_varint(rest)?;
-            let value: &[u8];
-            (value, rest) = match key & 7 {
-                0 => (&[][..], read_varint(behind)?.1),
-                1 => (&[][..], behind.get(8..)?),
-                5 => (&[][..], behind.get(4..)?),
-                2 => {
-                    let (length, behind) = read_varint(behind)?;
-                    behind.split_at_checked(usize::try_from(length).ok()?)?
-                }
-                _ => return None,
-            };
-            if key & 7 == 2 {
-                let end = message.len() - rest.len();
-                return Some((key >> 3, end - value.len()..end));
-            }
-        }
-    })
+    let all = std::iter::from_fn(move || {
+        let (key, value, behind) = split_field(rest)?;
+        rest = behind;
+        let end = message.len() - rest.len();
+        Some((key, end - value.len()..end))
+    });
+    all.filter(|(key, _)| key & 7 == 2).map(|(key, value)| (key >> 3, value))
 }
 
 fn read_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {

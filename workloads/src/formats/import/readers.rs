@@ -2,8 +2,7 @@
 
 use std::io::Read;
 
-use super::input::Input;
-use super::reader::Reader;
+use super::input::{Input, Reader};
 use super::report::Imported;
 use super::{executorch, ggml, glow, iopddl, onnx, tflite, torch, xla};
 use crate::formats::csv::table::is_table;
@@ -45,23 +44,6 @@ pub fn recognise(file: &str, start: &[u8]) -> Option<&'static Reader> {
     known.or_else(|| READERS.into_iter().find(is_called).filter(|_| !own::looks_like(start)))
 }
 
-/// Reads a file of another tool. `file` is what errors call it; without a format it is recognised by its content.
-/// `Ok(None)` if the content is of no known format.
-///
-/// # Errors
-///
-/// What is wrong, with the line or the byte.
-pub fn import(
-    file: &str,
-    input: impl Read,
-    format: Option<&Reader>,
-    options: &ReadOptions,
-) -> Result<Option<Imported>, FormatError> {
-    let mut unpacked = Unpacked::new(file, input)?;
-    let Some(reader) = format.or_else(|| recognise(file, unpacked.peek_start())) else { return Ok(None) };
-    run(reader, file, unpacked, options).map(Some)
-}
-
 fn run(
     reader: &Reader,
     file: &str,
@@ -78,11 +60,12 @@ fn run(
     })
 }
 
-/// The same of any file that holds traces: one of the lab's own has one part and a framework that says nothing.
+/// Reads a file that holds traces. `file` is what errors call it; without a format it is recognised by its content. One
+/// of the lab's own has one part and a framework that says nothing.
 ///
 /// # Errors
 ///
-/// As [`import`].
+/// What is wrong, with the line or the byte.
 pub fn read(
     file: &str,
     input: impl Read,

@@ -38,21 +38,20 @@ impl InputLimits {
 
     /// Bytes of a file of another tool that is held in memory as a whole: 1/4 of an input, but at least 64 MiB.
     #[must_use]
-    pub const fn whole_file_bytes(self) -> u64 {
-        let most = at_least(self.unpacked / 4, DOCUMENT);
-        if most < self.unpacked { most } else { self.unpacked }
+    pub fn whole_file_bytes(self) -> u64 {
+        (self.unpacked / 4).max(DOCUMENT).min(self.unpacked)
     }
 
     /// Bytes of a line: 1/1024 of an input, but at least 16 MiB.
     #[must_use]
-    pub const fn line_bytes(self) -> u64 {
-        at_least(self.unpacked / 1024, LINE)
+    pub fn line_bytes(self) -> u64 {
+        (self.unpacked / 1024).max(LINE)
     }
 
     /// Bytes of a document (JSON, TOML), which is held in memory as a whole: 1/256 of an input, but at least 64 MiB.
     #[must_use]
-    pub const fn document_bytes(self) -> u64 {
-        at_least(self.unpacked / 256, DOCUMENT)
+    pub fn document_bytes(self) -> u64 {
+        (self.unpacked / 256).max(DOCUMENT)
     }
 }
 
@@ -61,8 +60,4 @@ impl Default for InputLimits {
     fn default() -> Self {
         Self::new(16 << 30)
     }
-}
-
-const fn at_least(bytes: u64, least: u64) -> u64 {
-    if bytes < least { least } else { bytes }
 }

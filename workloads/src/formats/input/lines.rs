@@ -19,10 +19,6 @@ pub(crate) struct Lines<'r> {
 }
 
 impl<'r> Lines<'r> {
-    pub(crate) fn new(file: &str, input: impl Read + 'r, limits: InputLimits) -> Result<Self, FormatError> {
-        Ok(Self::from_input(file, Unpacked::new(file, input)?, limits))
-    }
-
     pub(crate) fn from_input(file: &str, input: Unpacked<'r>, limits: InputLimits) -> Self {
         Self { file: file.to_owned(), input, limits, line: Vec::new(), number: 0, read: 0 }
     }

@@ -32,24 +32,3 @@ pub(crate) fn positive(what: &str, field: &str) -> Result<u64, String> {
         number => Ok(number),
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_say_what_is_wrong_with_them() {
-        for (field, reason) in [
-            ("", "size is empty"),
-            ("-5", "size -5 is negative"),
-            ("18446744073709551616", "size 18446744073709551616 does not fit 64 bits"),
-            ("NaN", "size `NaN` is not a whole number"),
-            ("+3", "size `+3` is not a whole number"),
-            ("1.5", "size `1.5` is not a whole number"),
-        ] {
-            assert_eq!(whole("size", field), Err(reason.to_owned()));
-        }
-        assert_eq!(whole("size", "18446744073709551615"), Ok(u64::MAX));
-        assert_eq!(maybe("hint", "-1"), Ok(None));
-    }
-}

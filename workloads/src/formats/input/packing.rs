@@ -1,6 +1,5 @@
 //! How files are compressed, by their first bytes and by their names.
 
-use std::fmt;
 use std::io::{self, BufRead, BufReader, Read};
 
 use flate2::bufread::MultiGzDecoder;
@@ -8,15 +7,15 @@ use flate2::bufread::MultiGzDecoder;
 /// Read at a time, in bytes.
 pub(crate) const CHUNK: usize = 256 << 10;
 
-/// How a file is compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Packing {
-    Zstd,
-    Gzip,
+planlab_dsa::named_enum! {
+    /// How a file is compressed.
+    pub(crate) enum Packing {
+        Zstd = "zstd",
+        Gzip = "gzip",
+    }
 }
 
 impl Packing {
-    const ALL: [Self; 2] = [Self::Zstd, Self::Gzip];
     /// Bytes by which one is known.
     pub(crate) const MARK: usize = 4;
 
@@ -50,15 +49,6 @@ impl Packing {
                 let packed = BufReader::with_capacity(CHUNK, packed);
                 Box::new(BufReader::with_capacity(CHUNK, MultiGzDecoder::new(packed)))
             }
-        })
-    }
-}
-
-impl fmt::Display for Packing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Zstd => "zstd",
-            Self::Gzip => "gzip",
         })
     }
 }

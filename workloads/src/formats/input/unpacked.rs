@@ -148,7 +148,8 @@ impl BufRead for Limited<'_> {
             return Err(io::Error::new(io::ErrorKind::FileTooLarge, unpacked.too_long(*most)));
         }
         let packing = unpacked.packing;
-        let chunk = unpacked.input.fill_buf().map_err(|error| in_words(packing, &error))?;
+        let in_words = |error: io::Error| io::Error::new(error.kind(), packing_reason(packing, &error));
+        let chunk = unpacked.input.fill_buf().map_err(in_words)?;
         let most = usize::try_from(*left).unwrap_or(usize::MAX);
         Ok(&chunk[..chunk.len().min(most)])
     }
@@ -160,10 +161,6 @@ impl BufRead for Limited<'_> {
 }
 
 /// An error of reading in words for people.
-fn in_words(packing: Option<Packing>, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), packing_reason(packing, error))
-}
-
 fn packing_reason(packing: Option<Packing>, error: &io::Error) -> String {
     match packing {
         Some(packing) => format!("the {packing} data is damaged or cut short: {error}"),

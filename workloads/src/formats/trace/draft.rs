@@ -34,14 +34,14 @@ pub(crate) struct RawBuffer {
 /// A file half read.
 pub(crate) struct Draft<'f> {
     file: &'f str,
-    options: &'f ReadOptions,
+    pub(crate) options: &'f ReadOptions,
     metadata: Vec<(String, String)>,
     default_align: Option<Alignment>,
     /// Lines with `#` so far.
     comments: usize,
     /// Directives that count once, and their lines.
     said: Vec<(&'static str, u64)>,
-    header_line: u64,
+    pub(crate) header_line: u64,
     buffers: Vec<Buffer>,
     labels: Vec<Label>,
     /// Whether a buffer names no alignment; the default is known only once all metadata are read.
@@ -84,16 +84,8 @@ impl<'f> Draft<'f> {
         }
     }
 
-    pub(crate) fn options(&self) -> &'f ReadOptions {
-        self.options
-    }
-
     pub(crate) fn error_at(&self, line: u64, reason: impl Into<String>) -> FormatError {
         FormatError::new(self.file, line, reason)
-    }
-
-    pub(crate) fn header_at(&mut self, line: u64) {
-        self.header_line = line;
     }
 
     /// Sets metadata that are no directive.

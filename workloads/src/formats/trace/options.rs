@@ -4,45 +4,28 @@ use planlab_dsa::Alignment;
 
 use crate::formats::InputLimits;
 
-/// Which ends of `lower,upper` belong to a live range. A column `end` is always inclusive.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Dialect {
-    /// `[lower, upper)`: live at `lower`, no longer at `upper`.
-    #[default]
-    HalfOpen,
-    /// `[lower, upper]`: live at both.
-    Inclusive,
-    /// `(lower, upper)`: live at neither.
-    Open,
+planlab_dsa::named_enum! {
+    /// Which ends of `lower,upper` belong to a live range. A column `end` is always inclusive.
+    #[derive(Default)]
+    pub enum Dialect {
+        /// `[lower, upper)`: live at `lower`, no longer at `upper`.
+        #[default]
+        HalfOpen = "half-open",
+        /// `[lower, upper]`: live at both.
+        Inclusive = "inclusive",
+        /// `(lower, upper)`: live at neither.
+        Open = "open",
+    }
 }
 
 impl Dialect {
-    /// Every dialect.
-    pub const ALL: [Self; 3] = [Self::HalfOpen, Self::Inclusive, Self::Open];
-
-    /// The name on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::HalfOpen => "half-open",
-            Self::Inclusive => "inclusive",
-            Self::Open => "open",
-        }
-    }
-
     /// The half-open `[lower, upper)` of a range in this dialect; `None` past 2^64 - 1.
-    pub(crate) const fn half_open(self, lower: u64, upper: u64) -> Option<(u64, u64)> {
-        match self {
-            Self::HalfOpen => Some((lower, upper)),
-            Self::Inclusive => match upper.checked_add(1) {
-                Some(upper) => Some((lower, upper)),
-                None => None,
-            },
-            Self::Open => match lower.checked_add(1) {
-                Some(lower) => Some((lower, upper)),
-                None => None,
-            },
-        }
+    pub(crate) fn half_open(self, lower: u64, upper: u64) -> Option<(u64, u64)> {
+        Some(match self {
+            Self::HalfOpen => (lower, upper),
+            Self::Inclusive => (lower, upper.checked_add(1)?),
+            Self::Open => (lower.checked_add(1)?, upper),
+        })
     }
 }
 

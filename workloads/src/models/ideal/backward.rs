@@ -5,9 +5,8 @@ use std::rc::Rc;
 use planlab_graph::{Operation, Tensor, TensorId};
 
 use super::gradients::completed_gradients;
-use super::held::{Gradient, Held, Target};
 use super::lowering::{Costed, Lowering, unique};
-use super::settings::Gradients;
+use super::storage::{Gradient, Held, Target};
 use crate::models::net::{Call, ValueId};
 use crate::models::rules::{self, Backward, GradientPlace, Source};
 
@@ -184,11 +183,7 @@ impl Lowering<'_> {
     fn parameter_gradient(&mut self, index: usize, parameter: TensorId) -> TensorId {
         let name = format!("{}.gradient", self.parameter_names[index]);
         let tensor = Tensor::new(name, self.graph.tensor_bytes(parameter)).with_category("gradient");
-        let tensor = match self.settings.gradients {
-            Gradients::External => tensor.as_external(),
-            Gradients::Planned => tensor.as_output(),
-        };
-        let tensor = self.graph.add_tensor(tensor);
+        let tensor = self.graph.add_tensor(tensor.as_external());
         self.parameter_gradients[index] = Some(tensor);
         tensor
     }

@@ -37,7 +37,8 @@ impl Lowering<'_> {
         let output = self.give_own_storage(call.output, costed.name.clone(), category);
         let mut reads: Vec<TensorId> =
             call.inputs.iter().filter_map(|&input| self.tensor_of(input)).collect();
-        if rules::reads_state(&call.function) {
+        // The states are data that the call for the input kept.
+        if matches!(call.function, Function::LstmState) {
             reads.extend(call.inputs.iter().filter_map(|input| self.saved[input.0]));
         }
         reads.extend((0..call.parameters.len()).map(|at| self.parameter_tensor(costed, at)));

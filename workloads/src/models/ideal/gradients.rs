@@ -5,9 +5,8 @@ use std::rc::Rc;
 use planlab_dsa::Bytes;
 use planlab_graph::{Operation, Tensor, TensorId};
 
-use super::held::{Gradient, Held, Target};
 use super::lowering::{Lowering, unique};
-use super::storage::{Part, Storage};
+use super::storage::{Gradient, Held, Part, Storage, Target};
 use crate::models::net::ValueId;
 
 impl Lowering<'_> {

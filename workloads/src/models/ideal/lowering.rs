@@ -1,13 +1,25 @@
 //! The state of a lowering: the graph so far, and where each value, parameter and gradient is.
 
 use planlab_dsa::Bytes;
-use planlab_graph::{Graph, GraphBuilder, Tensor, TensorId};
+use planlab_graph::{Graph, GraphBuilder, GraphError, Tensor, TensorId};
 
-use super::held::Gradient;
-use super::settings::{LowerError, Settings};
-use super::storage::{Part, Storage};
+use super::storage::{Gradient, Part, Storage};
 use crate::models::net::{Call, Function, Program, ValueId, elements};
 use crate::models::rules::{self, FLOAT};
+use crate::models::workspace::Workspace;
+
+/// Why a program cannot be lowered.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LowerError {
+    /// A count does not fit 64 bits. Calls count from 1.
+    #[error("call {call} ({function}): its {what} do not fit 64 bits")]
+    TooLarge { call: usize, function: &'static str, what: &'static str },
+    /// The operations do not form a graph.
+    #[error(transparent)]
+    Graph(#[from] GraphError),
+}
 
 /// A call with its costs.
 pub(super) struct Costed<'p> {
@@ -19,7 +31,8 @@ pub(super) struct Costed<'p> {
 
 pub(super) struct Lowering<'p> {
     pub(super) program: &'p Program,
-    pub(super) settings: Settings,
+    /// Of each convolution, forward and backward.
+    workspace: Workspace,
     pub(super) graph: GraphBuilder,
     /// The value whose storage holds the result.
     pub(super) result: ValueId,
@@ -39,11 +52,11 @@ pub(super) struct Lowering<'p> {
 }
 
 impl<'p> Lowering<'p> {
-    pub(super) fn new(program: &'p Program, settings: Settings) -> Self {
+    pub(super) fn new(program: &'p Program, workspace: Workspace) -> Self {
         let (values, parameters) = (program.shapes.len(), program.parameters.len());
         let mut lowering = Self {
             program,
-            settings,
+            workspace,
             graph: Graph::builder(),
             result: root(program, program.result),
             storages: vec![None; values],
@@ -68,7 +81,7 @@ impl<'p> Lowering<'p> {
         let too_large = |what| LowerError::TooLarge { call: at + 1, function, what };
         let flops = rules::call_flops(self.program, call).filter(|flops| flops.checked_mul(2).is_some());
         let workspace = match call.function {
-            Function::Convolution(_) => self.settings.workspace.bytes_for(self.bytes_of(call.output).get()),
+            Function::Convolution(_) => self.workspace.bytes_for(self.bytes_of(call.output).get()),
             _ => Some(0),
         };
         Ok(Costed {
@@ -139,12 +152,12 @@ pub(super) fn root(program: &Program, mut value: ValueId) -> ValueId {
     value
 }
 
-/// The tensors without repetitions, in order of first occurrence.
-pub(super) fn unique(tensors: Vec<TensorId>) -> Vec<TensorId> {
-    let mut seen = Vec::with_capacity(tensors.len());
-    for tensor in tensors {
-        if !seen.contains(&tensor) {
-            seen.push(tensor);
+/// The items without repetitions, in order of first occurrence.
+pub(crate) fn unique<T: PartialEq>(items: Vec<T>) -> Vec<T> {
+    let mut seen = Vec::with_capacity(items.len());
+    for item in items {
+        if !seen.contains(&item) {
+            seen.push(item);
         }
     }
     seen

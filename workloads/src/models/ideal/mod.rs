@@ -10,8 +10,7 @@
 //!  relu'    z, gz  -> gy                 weights'  x, gy -> gW      data'  W, gy -> gx
 //! ```
 //!
-//! - Parameters and their gradients are external: the caller keeps them. [`Gradients::Planned`] turns gradients into
-//!   buffers.
+//! - Parameters and their gradients are external: the caller keeps them.
 //! - The gradients of the weights come before that of the input, so that the input is free when the latter is computed.
 //! - A sum passes its gradient on to both inputs, a concatenation passes on the parts; nothing is copied. The gradient
 //!   of a slice is written into that of its source.
@@ -51,9 +50,7 @@
 mod backward;
 mod forward;
 mod gradients;
-mod held;
 mod lowering;
-mod settings;
 mod storage;
 #[cfg(test)]
 mod tests;
@@ -62,16 +59,18 @@ use planlab_graph::Graph;
 
 use self::lowering::{Costed, Lowering};
 use super::net::{Mode, Program};
+use super::workspace::Workspace;
 
-pub use settings::{Gradients, LowerError, Settings};
+pub use lowering::LowerError;
+pub(super) use lowering::unique;
 
-/// Lowers a program to a graph.
+/// Lowers a program to a graph, with this workspace for each convolution, forward and backward.
 ///
 /// # Errors
 ///
 /// [`LowerError::TooLarge`] if the FLOPs or the workspace of a call do not fit 64 bits.
-pub fn lower_program(program: &Program, settings: Settings) -> Result<Graph, LowerError> {
-    let mut lowering = Lowering::new(program, settings);
+pub fn lower_program(program: &Program, workspace: Workspace) -> Result<Graph, LowerError> {
+    let mut lowering = Lowering::new(program, workspace);
     let calls: Vec<Costed<'_>> = program
         .calls()
         .enumerate()

@@ -1,4 +1,8 @@
-//! Where values are stored: views are parts of the storage of another value.
+//! Where values and gradients are stored: views are parts of the storage of another value.
+
+use std::rc::Rc;
+
+use planlab_graph::TensorId;
 
 use crate::models::net::ValueId;
 
@@ -34,4 +38,36 @@ impl Part {
         let mut axes = start.iter().zip(extents).zip(other.iter().zip(reach));
         of == other_of && axes.any(|((a, long), (b, far))| a + long <= *b || b + far <= *a)
     }
+}
+
+/// A gradient that is a tensor, or a part of one.
+#[derive(Clone, Debug)]
+pub(super) struct Held {
+    pub(super) tensor: TensorId,
+    /// One reference for each value whose gradient is in the same tensor.
+    pub(super) owners: Rc<()>,
+    pub(super) is_whole: bool,
+}
+
+impl Held {
+    pub(super) fn is_shared(&self) -> bool {
+        Rc::strong_count(&self.owners) > 1
+    }
+}
+
+/// The gradient of a storage, as far as it has been computed.
+#[derive(Debug)]
+pub(super) struct Gradient {
+    pub(super) held: Held,
+    pub(super) written: Vec<Part>,
+}
+
+/// The tensor that an operation writes a gradient to.
+pub(super) struct Target {
+    pub(super) value: ValueId,
+    pub(super) tensor: TensorId,
+    /// Whether the operation is the first to write the tensor.
+    pub(super) is_made: bool,
+    /// Whether the tensor is a term that has to be added to the gradient.
+    pub(super) is_term: bool,
 }

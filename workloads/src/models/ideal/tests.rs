@@ -8,7 +8,7 @@ use crate::models::net::{End, Net, NetValue};
 
 fn graph(net: impl FnOnce(&Net) -> NetValue) -> Graph {
     let program = Net::record_run(Mode::Train, End::Loss, net).expect("shapes fit");
-    lower_program(&program, Settings::default()).expect("small")
+    lower_program(&program, Workspace::NONE).expect("small")
 }
 
 /// `kind: reads -> writes` of each operation of the backward pass.
@@ -20,15 +20,11 @@ fn backward(graph: &Graph) -> Vec<String> {
     lines.skip_while(|line| !line.starts_with("seed")).skip(1).collect()
 }
 
-fn loss(n: &Net, h: NetValue) -> NetValue {
-    n.binary_cross_entropy(h)
-}
-
 #[test]
 fn each_backward_operation_reads_what_it_needs() {
     let graph = graph(|n| {
         let h = n.relu(n.dense_bias(n.new_input(vec![2, 3]), 4));
-        loss(n, n.dense(h, 1))
+        n.binary_cross_entropy(n.dense(h, 1))
     });
     assert_eq!(
         backward(&graph),
@@ -55,7 +51,7 @@ fn a_gradient_that_two_values_share_is_not_added_to() {
         let (a, b) = (n.dense(x.clone(), 3), n.dense(x, 3));
         let s = n.add(a.clone(), b);
         let late = n.scale(a);
-        loss(n, n.stack(vec![s, late]))
+        n.binary_cross_entropy(n.stack(vec![s, late]))
     });
     let lines = backward(&graph);
     assert_eq!(
@@ -74,7 +70,7 @@ fn where_all_share_a_gradient_the_sum_is_a_tensor_of_its_own() {
         let a = n.dense(n.new_input(vec![2, 3]), 3);
         let b = n.scale(a.clone());
         let s = n.add(a.clone(), b);
-        loss(n, n.add(s, a))
+        n.binary_cross_entropy(n.add(s, a))
     });
     // The gradient of the last sum goes to a, to the first sum, and from there to a again and to b.
     assert_eq!(
@@ -94,7 +90,7 @@ fn slices_write_their_parts_of_one_gradient() {
         let joined = n.dense(n.new_input(vec![2, 3]), 6);
         let part = |start| n.slice(joined.clone(), vec![0, start], vec![2, 3]);
         let product = n.multiply(part(0), part(3));
-        loss(n, n.add(product, n.scale(part(0))))
+        n.binary_cross_entropy(n.add(product, n.scale(part(0))))
     });
     assert_eq!(
         backward(&graph)[1..],
@@ -112,7 +108,7 @@ fn a_parameter_that_is_used_twice_has_one_gradient() {
     let graph = graph(|n| {
         let weights = n.new_parameter(vec![3, 3]);
         let h = n.project(n.new_input(vec![2, 3]), 3, [weights]);
-        loss(n, n.project(h, 3, [weights]))
+        n.binary_cross_entropy(n.project(h, 3, [weights]))
     });
     let lines = backward(&graph);
     assert_eq!(lines[1], "linear-weights: linear2.gradient linear1 -> linear1.weight.gradient");
@@ -132,7 +128,7 @@ fn the_backward_pass_of_an_lstm_reads_both_weight_matrices() {
     let graph = graph(|n| {
         let h = n.lstm(n.new_input(vec![6, 3]), None, 2, 4);
         let state = n.lstm_state(h, 2);
-        loss(n, state)
+        n.binary_cross_entropy(state)
     });
     assert_eq!(
         backward(&graph)[2..],
@@ -151,7 +147,7 @@ fn the_cell_state_of_an_lstm_takes_memory_in_inference() {
         let state = n.lstm_state(h, 2);
         n.lstm(n.new_input(vec![8, 3]), Some(state), 2, 4)
     });
-    let graph = lower_program(&program.expect("shapes fit"), Settings::default()).expect("small");
+    let graph = lower_program(&program.expect("shapes fit"), Workspace::NONE).expect("small");
     let lines: Vec<_> = graph
         .operations()
         .iter()
@@ -178,7 +174,7 @@ fn views_are_no_operations() {
         let h = n.dense(n.new_input(vec![2, 3]), 4);
         n.reshape(n.slice(h, vec![0, 2], vec![2, 2]), vec![4])
     });
-    let graph = lower_program(&program.expect("shapes fit"), Settings::default()).expect("small");
+    let graph = lower_program(&program.expect("shapes fit"), Workspace::NONE).expect("small");
     assert_eq!(graph.operations().len(), 1);
     let outputs: Vec<_> = graph.tensors().iter().filter(|tensor| tensor.output).collect();
     assert_eq!(outputs.len(), 1);
@@ -189,7 +185,7 @@ fn views_are_no_operations() {
 fn counts_that_do_not_fit_are_errors() {
     let program =
         Net::record_run(Mode::Infer, End::Output, |n| n.dense(n.new_input(vec![1 << 40, 1 << 16]), 1 << 16));
-    let error = lower_program(&program.expect("countable"), Settings::default());
+    let error = lower_program(&program.expect("countable"), Workspace::NONE);
     assert!(matches!(error, Err(LowerError::TooLarge { call: 1, .. })), "{error:?}");
 }
 
@@ -246,7 +242,7 @@ proptest::proptest! {
                 values.push(value);
                 sources.push(of);
             }
-            loss(n, values.pop().expect("not empty"))
+            n.binary_cross_entropy(values.pop().expect("not empty"))
         });
         let mut ways = vec![0_u64; sources.len()];
         ways[sources.len() - 1] = 1;

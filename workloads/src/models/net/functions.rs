@@ -139,122 +139,103 @@ impl Convolution {
     }
 }
 
-/// A function that a net may call.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Function {
+/// Defines the functions, each with its name.
+macro_rules! functions {
+    ($(
+        $(#[$doc:meta])*
+        $function:ident $(($content:ty))? $({ $(#[$field_doc:meta])* $field:ident: $type:ty, })?
+            = $name:literal,
+    )+) => {
+        /// A function that a net may call.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum Function {
+            $($(#[$doc])* $function $(($content))? $({ $(#[$field_doc])* $field: $type })?,)+
+        }
+
+        impl Function {
+            /// The function's name in traces and graphs.
+            #[must_use]
+            pub const fn name(&self) -> &'static str {
+                match self {
+                    Self::Convolution(Convolution { is_transposed: true, .. }) => "transposed-convolution",
+                    $(Self::$function { .. } => $name,)+
+                }
+            }
+        }
+    };
+}
+
+functions! {
     /// Cross-correlation with weights, and a bias if there is one.
-    Convolution(Convolution),
+    Convolution(Convolution) = "convolution",
     /// max(x, 0).
-    Relu,
+    Relu = "relu",
     /// max(x, 0) + a min(x, 0).
-    LeakyRelu,
+    LeakyRelu = "leaky-relu",
     /// 1 / (1 + exp(-x)).
-    Sigmoid,
+    Sigmoid = "sigmoid",
     /// Hyperbolic tangent.
-    Tanh,
+    Tanh = "tanh",
     /// x times the standard normal distribution function of x.
-    Gelu,
+    Gelu = "gelu",
     /// x times the sigmoid of x.
-    Silu,
+    Silu = "silu",
     /// Local response normalisation over channels.
-    LocalResponseNorm,
+    LocalResponseNorm = "local-response-norm",
     /// The maximum of each window.
-    MaxPooling(Window),
+    MaxPooling(Window) = "max-pooling",
     /// The mean of each window.
-    AveragePooling(Window),
+    AveragePooling(Window) = "average-pooling",
     /// The same elements in another shape or order; nothing is copied.
-    Reshape,
+    Reshape = "reshape",
     /// A block of the elements that starts at these indices; nothing is copied.
-    Slice(Vec<u64>),
+    Slice(Vec<u64>) = "slice",
     /// Matrix product with weights, and a bias if there is one.
-    Linear,
+    Linear = "linear",
     /// A batch of matrix products, one for each combination of the leading indices.
     MatMul {
         /// Whether the second factor is stored as `[.., N, K]`.
         is_transposed: bool,
-    },
+    } = "matmul",
     /// Sets random elements to zero (training only).
-    Dropout,
+    Dropout = "dropout",
     /// Normalisation over the batch, with scale and shift.
-    BatchNorm,
+    BatchNorm = "batch-norm",
     /// Normalisation over the last axis, with scale and shift.
-    LayerNorm,
+    LayerNorm = "layer-norm",
     /// Division by the root mean square over the last axis, with scale.
-    RmsNorm,
+    RmsNorm = "rms-norm",
     /// Softmax over the last axis, scaling and masking included.
-    Softmax,
+    Softmax = "softmax",
     /// Rotary position embedding.
-    Rotary,
+    Rotary = "rotary",
     /// Concatenation.
-    Concat,
+    Concat = "concat",
     /// The sum of two values.
-    Add,
+    Add = "add",
     /// The element-wise product of two values.
-    Multiply,
+    Multiply = "multiply",
     /// The product with a constant.
-    Scale,
+    Scale = "scale",
     /// The row of a table for each index.
-    Embedding,
+    Embedding = "embedding",
     /// The `k` largest elements of each row with their indices, `[rows, 2, k]`.
-    TopK,
+    TopK = "top-k",
     /// A copy of each row for each expert that `TopK` chose for it, sorted by expert.
-    Dispatch,
+    Dispatch = "dispatch",
     /// For each row, the weighted sum of its experts' outputs.
-    Combine,
+    Combine = "combine",
     /// A recurrent layer with gates over packed sequences, `[tokens, width]`.
     Lstm {
         /// The number of sequences: each has a cell state.
         sequences: u64,
-    },
+    } = "lstm",
     /// The hidden and cell states after the last token of each sequence, `[N, 2 width]`.
-    LstmState,
+    LstmState = "lstm-state",
     /// Softmax and cross entropy: the loss of a classification.
-    SoftmaxCrossEntropy,
+    SoftmaxCrossEntropy = "softmax-cross-entropy",
     /// The loss of a binary classification with constant labels.
-    BinaryCrossEntropy,
+    BinaryCrossEntropy = "binary-cross-entropy",
     /// The share of correct predictions; it has no gradient.
-    Accuracy,
-}
-
-impl Function {
-    /// The function's name in traces and graphs.
-    #[must_use]
-    pub const fn name(&self) -> &'static str {
-        match self {
-            Self::Convolution(Convolution { is_transposed: true, .. }) => "transposed-convolution",
-            Self::Convolution(_) => "convolution",
-            Self::Relu => "relu",
-            Self::LeakyRelu => "leaky-relu",
-            Self::Sigmoid => "sigmoid",
-            Self::Tanh => "tanh",
-            Self::Gelu => "gelu",
-            Self::Silu => "silu",
-            Self::LocalResponseNorm => "local-response-norm",
-            Self::MaxPooling(_) => "max-pooling",
-            Self::AveragePooling(_) => "average-pooling",
-            Self::Reshape => "reshape",
-            Self::Slice(_) => "slice",
-            Self::Linear => "linear",
-            Self::MatMul { .. } => "matmul",
-            Self::Dropout => "dropout",
-            Self::BatchNorm => "batch-norm",
-            Self::LayerNorm => "layer-norm",
-            Self::RmsNorm => "rms-norm",
-            Self::Softmax => "softmax",
-            Self::Rotary => "rotary",
-            Self::Concat => "concat",
-            Self::Add => "add",
-            Self::Multiply => "multiply",
-            Self::Scale => "scale",
-            Self::Embedding => "embedding",
-            Self::TopK => "top-k",
-            Self::Dispatch => "dispatch",
-            Self::Combine => "combine",
-            Self::Lstm { .. } => "lstm",
-            Self::LstmState => "lstm-state",
-            Self::SoftmaxCrossEntropy => "softmax-cross-entropy",
-            Self::BinaryCrossEntropy => "binary-cross-entropy",
-            Self::Accuracy => "accuracy",
-        }
-    }
+    Accuracy = "accuracy",
 }

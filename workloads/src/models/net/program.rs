@@ -3,23 +3,13 @@
 use super::functions::Function;
 use super::shape::{Shape, elements};
 
-/// Inference or training.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Mode {
-    /// The forward pass only: no dropout, and normalisation uses stored statistics.
-    Infer,
-    /// The forward and the backward pass, with the gradients of all parameters.
-    Train,
-}
-
-impl Mode {
-    /// The mode's name in keys.
-    #[must_use]
-    pub const fn word(self) -> &'static str {
-        match self {
-            Self::Infer => "infer",
-            Self::Train => "train",
-        }
+planlab_dsa::named_enum! {
+    /// Inference or training.
+    pub enum Mode {
+        /// The forward pass only: no dropout, and normalisation uses stored statistics.
+        Infer = "infer",
+        /// The forward and the backward pass, with the gradients of all parameters.
+        Train = "train",
     }
 }
 

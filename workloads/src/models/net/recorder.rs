@@ -44,12 +44,6 @@ impl Net {
         }
     }
 
-    /// Whether the net is trained.
-    #[must_use]
-    pub fn is_training(&self) -> bool {
-        self.mode == Mode::Train
-    }
-
     /// Whether the net returns its loss.
     #[must_use]
     pub fn is_scored(&self) -> bool {
@@ -109,10 +103,6 @@ impl Net {
         self.record_failure(|call| ShapeError::Mismatch { function: function.name(), call, shapes });
     }
 
-    fn keep_shape(&self, function: Function, x: NetValue) -> NetValue {
-        self.record_call(function, &[&x], [], x.0.shape.clone())
-    }
-
     /// The output's spatial extents; ones, and an error, if the window does not fit.
     fn slide_window(&self, function: &Function, window: Window, x: &NetValue, made: Option<Shape>) -> Shape {
         let extents = &x.0.shape[2..];
@@ -157,17 +147,17 @@ impl Net {
 
     /// max(x, 0).
     pub fn relu(&self, x: NetValue) -> NetValue {
-        self.keep_shape(Function::Relu, x)
+        self.each(Function::Relu, x)
     }
 
     /// Any function without parameters whose output has the shape of its input.
     pub fn each(&self, function: Function, x: NetValue) -> NetValue {
-        self.keep_shape(function, x)
+        self.record_call(function, &[&x], [], x.0.shape.clone())
     }
 
     /// Local response normalisation.
     pub fn lrn(&self, x: NetValue) -> NetValue {
-        self.keep_shape(Function::LocalResponseNorm, x)
+        self.each(Function::LocalResponseNorm, x)
     }
 
     /// Max pooling.
@@ -272,7 +262,7 @@ impl Net {
 
     /// Dropout in training; otherwise the value itself.
     pub fn dropout(&self, x: NetValue) -> NetValue {
-        if self.is_training() { self.keep_shape(Function::Dropout, x) } else { x }
+        if self.mode == Mode::Train { self.each(Function::Dropout, x) } else { x }
     }
 
     /// Batch normalisation.
@@ -299,8 +289,7 @@ impl Net {
     ///
     /// If there are no values.
     pub fn concat(&self, values: Vec<NetValue>) -> NetValue {
-        let all: Vec<&NetValue> = values.iter().collect();
-        self.join(&all, 1)
+        self.join(&values, 1)
     }
 
     /// Concatenates values along the first axis.
@@ -309,11 +298,11 @@ impl Net {
     ///
     /// If there are no values.
     pub fn stack(&self, values: Vec<NetValue>) -> NetValue {
-        let all: Vec<&NetValue> = values.iter().collect();
-        self.join(&all, 0)
+        self.join(&values, 0)
     }
 
-    fn join(&self, values: &[&NetValue], axis: usize) -> NetValue {
+    fn join(&self, values: &[NetValue], axis: usize) -> NetValue {
+        let values: Vec<&NetValue> = values.iter().collect();
         let mut shape = values[0].0.shape.clone();
         let fits = |value: &&NetValue| {
             let mut other = value.0.shape.clone();
@@ -321,10 +310,10 @@ impl Net {
             other == shape
         };
         if !values.iter().all(fits) {
-            self.record_mismatch(&Function::Concat, values);
+            self.record_mismatch(&Function::Concat, &values);
         }
         shape[axis] = values.iter().map(|value| value.0.shape[axis]).sum();
-        self.record_call(Function::Concat, values, [], shape)
+        self.record_call(Function::Concat, &values, [], shape)
     }
 
     fn pair(&self, function: Function, a: &NetValue, b: &NetValue) -> NetValue {
@@ -360,7 +349,7 @@ impl Net {
 
     /// The product with a constant.
     pub fn scale(&self, x: NetValue) -> NetValue {
-        self.keep_shape(Function::Scale, x)
+        self.each(Function::Scale, x)
     }
 
     /// The row of a table for each index.

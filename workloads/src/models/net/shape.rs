@@ -19,39 +19,19 @@ pub(super) fn is_countable(shape: &[u64]) -> bool {
 }
 
 /// Why a net does not accept an input.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShapeError {
-    /// A window is larger than the padded input.
+    /// A window, dilation included, is larger than the padded input. Calls count from 1.
     #[error(
         "call {call} ({function}): a window of {window:?} does not fit into {extents:?}; the input is too small"
     )]
-    TooSmall {
-        /// The function.
-        function: &'static str,
-        /// The number of the call, from 1.
-        call: usize,
-        /// The extents of the input, padding included.
-        extents: Shape,
-        /// The extents of the window, dilation included.
-        window: Shape,
-    },
+    TooSmall { function: &'static str, call: usize, extents: Shape, window: Shape },
     /// A value or parameter has no elements, or more than 2^56.
     #[error("call {call}: a value with the extents {shape:?} has no elements, or more than 2^56")]
-    Uncountable {
-        /// The number of the call, from 1.
-        call: usize,
-        /// The extents.
-        shape: Shape,
-    },
+    Uncountable { call: usize, shape: Shape },
     /// The shapes of the inputs do not match.
     #[error("call {call} ({function}): inputs with the extents {shapes:?} do not fit together")]
-    Mismatch {
-        /// The function.
-        function: &'static str,
-        /// The number of the call, from 1.
-        call: usize,
-        /// The extents of each input.
-        shapes: Vec<Shape>,
-    },
+    Mismatch { function: &'static str, call: usize, shapes: Vec<Shape> },
 }

@@ -15,11 +15,10 @@ pub fn models() -> impl Iterator<Item = &'static Model> {
     FAMILIES.into_iter().flatten()
 }
 
-static FAMILIES: [&[Model]; 19] = [
+static FAMILIES: [&[Model]; 18] = [
     &classifiers::alexnet::MODELS,
     &classifiers::googlenet::MODELS,
     &classifiers::resnet::MODELS,
-    &classifiers::resnext3d::MODELS,
     &classifiers::vgg::MODELS,
     &classifiers::inception_v3::MODELS,
     &classifiers::inception_resnet::MODELS,

@@ -78,10 +78,6 @@ impl Published {
     pub(crate) const fn new(parameters: Option<u64>, flops: Option<u64>, source: &'static str) -> Self {
         Self { parameters, flops, source, differs: "" }
     }
-
-    pub(crate) const fn with_difference(self, differs: &'static str) -> Self {
-        Self { differs, ..self }
-    }
 }
 
 /// A net.

@@ -9,8 +9,8 @@
 //! 1. I. Sutskever, O. Vinyals, Q. Le, *Sequence to Sequence Learning with Neural Networks*, NIPS 2014.
 //! 2. Chainer 3.0.0rc1, `examples/seq2seq/seq2seq.py`.
 
+use super::blocks::{embed, loss_of_each};
 use super::model::{Input, Model, Published, Sizes};
-use super::transformers::attention::next_token_loss;
 use crate::models::net::{Net, NetValue};
 use crate::models::seq2seq::{LAYERS, UNITS, VOCABULARY, sampled_tokens};
 
@@ -22,12 +22,6 @@ pub(crate) static MODELS: [Model; 1] = [Model {
     build: seq2seq,
 }];
 
-/// The vectors of packed tokens.
-fn embed(n: &Net, tokens: u64) -> NetValue {
-    let indices = n.new_input(vec![tokens]);
-    n.embedding(&indices, n.new_parameter(vec![VOCABULARY, UNITS]), UNITS)
-}
-
 fn seq2seq(n: &Net, sizes: Sizes) -> NetValue {
     // More tokens than can be counted are refused where they are embedded.
     let (source, target) = match sizes.sequence {
@@ -38,16 +32,16 @@ fn seq2seq(n: &Net, sizes: Sizes) -> NetValue {
         None => sampled_tokens(sizes.batch),
     };
     let mut states = Vec::new();
-    let mut h = embed(n, source);
+    let mut h = embed(n, vec![source], VOCABULARY, UNITS);
     for _ in 0..LAYERS {
         h = n.lstm(h, None, sizes.batch, UNITS);
         states.push(n.lstm_state(h.clone(), sizes.batch));
     }
-    let mut h = embed(n, target);
+    let mut h = embed(n, vec![target], VOCABULARY, UNITS);
     for state in states {
         h = n.lstm(h, Some(state), sizes.batch, UNITS);
     }
     let shape = vec![h.shape()[0]];
     let scores = n.dense_bias(h, VOCABULARY);
-    next_token_loss(n, scores, shape)
+    loss_of_each(n, scores, shape)
 }

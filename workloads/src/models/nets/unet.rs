@@ -14,6 +14,7 @@
 //! The paper applies dropout at the end of the contracting path without saying where exactly; here it follows the last
 //! two levels.
 
+use super::blocks::loss_of_each;
 use super::model::{Input, Model, Published, Sizes};
 use crate::models::net::{Convolution, Net, NetValue, Window};
 
@@ -62,11 +63,6 @@ fn unet(n: &Net, sizes: Sizes) -> NetValue {
         h = double(n, n.concat(vec![cropped, up]), out);
     }
     let h = n.conv_bias(h, 2, Window::square(1));
-    if !n.is_scored() {
-        return h;
-    }
-    let labels = n.new_input(vec![sizes.batch, h.shape()[2], h.shape()[3]]);
-    let loss = n.softmax_cross_entropy(h, &labels);
-    n.report_values(&[&loss]);
-    loss
+    let pixels = vec![sizes.batch, h.shape()[2], h.shape()[3]];
+    loss_of_each(n, h, pixels)
 }

@@ -32,12 +32,11 @@ fn make(values: &Values) -> Result<Made, ParameterError> {
 /// Lives of `crumbs` crumbs each, with one more crumb beside each outer life.
 fn build_gadget(crumbs: u64, crumb: u64, at: u32) -> Gadget {
     let size = crumbs * crumb;
-    let lives = |start, end| (at + start, at + end);
-    let mut gadget = Gadget::new(2 * size + crumb, at + 9)
-        .with_buffer(size, lives(0, 3), size)
-        .with_buffer(size, lives(2, 5), 0)
-        .with_buffer(size, lives(4, 7), size)
-        .with_buffer(size, lives(6, 9), 0);
+    let lives = |start: u32, end: u32| (at + start, at + end);
+    let mut gadget = Gadget::new(2 * size + crumb, at + 9);
+    for (life, offset) in [(lives(0, 3), size), (lives(2, 5), 0), (lives(4, 7), size), (lives(6, 9), 0)] {
+        gadget.add_buffer(size, life, offset);
+    }
     for index in 0..=crumbs {
         // Below A, and the last one above it; D has all of them above.
         let beside_a = if index == crumbs { 2 * size } else { index * crumb };

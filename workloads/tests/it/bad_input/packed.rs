@@ -17,10 +17,8 @@ fn what_has_no_end_is_refused_by_its_limit() {
         |input: Box<dyn Read>| read_trace_from("t.csv", input, &ReadOptions::default()).expect_err("a limit");
     assert_eq!(read(Box::new(zeros())).to_string(), format!("t.csv:1: {of_line}"));
     let row = rows("a,0,2,4\nb").into_bytes();
-    assert_eq!(
-        read(Box::new(io::Cursor::new(row).chain(io::repeat(b'x')))).to_string(),
-        format!("t.csv:3: {of_line}")
-    );
+    let endless = io::Cursor::new(row).chain(io::repeat(b'x'));
+    assert_eq!(read(Box::new(endless)).to_string(), format!("t.csv:3: {of_line}"));
     let packed = bomb(0, 64 << 20);
     assert!(packed.len() < 100_000);
     assert_eq!(read(Box::new(io::Cursor::new(packed.clone()))).reason(), of_line);
@@ -32,10 +30,8 @@ fn what_has_no_end_is_refused_by_its_limit() {
     let plan =
         PlanFile::read_rows("p.csv", zeros(), InputLimits::default()).map(|_| ()).expect_err("a limit");
     assert_eq!(plan.reason(), of_line);
-    assert_eq!(
-        check_input("<stdin>", &packed[..], InputLimits::default()).expect_err("a limit").reason(),
-        of_line
-    );
+    let checked = check_input("<stdin>", &packed[..], InputLimits::default()).expect_err("a limit");
+    assert_eq!(checked.reason(), of_line);
     let document = read_document("c.json", zeros(), InputLimits::default()).expect_err("a limit");
     let of_input = "bytes, the limit of an input (--input-limit raises it)";
     assert_eq!(document.to_string(), format!("c.json:1: the file has more than 67108864 {of_input}"));

@@ -9,13 +9,13 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::messages::{Graph, Node, Versions, is_own};
-use super::shapes::Shapes;
-use super::wrong::{ModelFault, shown};
+use super::shapes::{ModelFault, Shapes};
 use super::{in_place, views};
+use crate::formats::error::quote_excerpt;
 use crate::formats::import::gather::Tally;
 
 /// A buffer of the graph.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Storage<'g> {
     pub(crate) name: &'g str,
     /// The node that makes it; none makes an input.
@@ -88,9 +88,8 @@ impl<'g> Lives<'g> {
         let sparse = graph.sparse_initializers.iter().filter_map(|sparse| sparse.values.as_ref());
         for tensor in graph.initializers.iter().chain(sparse) {
             let name = tensor.name.as_deref().unwrap_or_default();
-            lives
-                .initializers
-                .add_bytes(shapes.values.get(name).map_or(Ok(0), |value| value.byte_size()).unwrap_or(0));
+            let bytes = shapes.values.get(name).map_or(Ok(0), |value| value.byte_size());
+            lives.initializers.add_bytes(bytes.unwrap_or(0));
             let place = if overridable.contains(name) { ValuePlace::Outside } else { ValuePlace::Constant };
             lives.places.insert(name, place);
         }
@@ -113,7 +112,7 @@ impl<'g> Lives<'g> {
                 Some(ValuePlace::Constant | ValuePlace::Outside) => {}
                 None if shapes.others.contains(output.name.as_str()) => {}
                 None => {
-                    return Err(format!("nothing makes the output `{}`", shown(&output.name)).into());
+                    return Err(format!("nothing makes the output `{}`", quote_excerpt(&output.name)).into());
                 }
             }
         }
@@ -160,7 +159,7 @@ impl<'g> Lives<'g> {
                 Some(ValuePlace::Constant | ValuePlace::Outside) => {}
                 None if shapes.others.contains(name.as_str()) => {}
                 None => {
-                    let (op, name) = (shown(&node.op_type), shown(name));
+                    let (op, name) = (quote_excerpt(&node.op_type), quote_excerpt(name));
                     return Err(format!(
                         "node {number} ({op}) reads `{name}`, which nothing before it makes"
                     ));
@@ -169,10 +168,7 @@ impl<'g> Lives<'g> {
         }
         // What a branch or a loop reads from outside is read by its node.
         let mut captured = Vec::new();
-        node.attributes.iter().for_each(|attribute| {
-            attribute.g.iter().for_each(|graph| names_in(graph, &mut captured));
-            attribute.graphs.iter().for_each(|graph| names_in(graph, &mut captured));
-        });
+        node.inner_graphs().for_each(|graph| names_in(graph, &mut captured));
         for name in captured {
             if let Some(&ValuePlace::In(place)) = self.places.get(name) {
                 self.read_value(place, step, false);
@@ -185,12 +181,11 @@ impl<'g> Lives<'g> {
     fn is_folded(&self, node: &Node) -> bool {
         let mut inputs = node.inputs.iter().filter(|name| !name.is_empty()).peekable();
         let has_inputs = inputs.peek().is_some();
-        let mut inner = node.attributes.iter();
         has_inputs
             && inputs.all(|name| self.places.get(name.as_str()) == Some(&ValuePlace::Constant))
             && is_own(node.domain.as_deref())
             && !BY_CHANCE.contains(&node.op_type.as_str())
-            && !inner.any(|attribute| attribute.g.is_some() || !attribute.graphs.is_empty())
+            && node.inner_graphs().next().is_none()
             && !node.outputs.iter().any(|name| self.outputs.contains(name.as_str()))
     }
 
@@ -200,7 +195,7 @@ impl<'g> Lives<'g> {
         let is_folded = self.is_folded(node);
         for (at, name) in node.outputs.iter().enumerate().filter(|(_, name)| !name.is_empty()) {
             if self.places.contains_key(name.as_str()) {
-                return Err(format!("node {number} makes `{}`, which is there already", shown(name)));
+                return Err(format!("node {number} makes `{}`, which is there already", quote_excerpt(name)));
             }
             match viewed.filter(|_| at == 0) {
                 Some(ValuePlace::In(place)) => {
@@ -256,16 +251,7 @@ impl<'g> Lives<'g> {
             return Ok(());
         };
         self.places.insert(name, ValuePlace::In(self.storages.len()));
-        self.storages.push(Storage {
-            name,
-            node,
-            start,
-            last: start,
-            bytes,
-            is_output: false,
-            reads: 0,
-            weights: 0,
-        });
+        self.storages.push(Storage { name, node, start, last: start, bytes, ..Storage::default() });
         Ok(())
     }
 }
@@ -287,19 +273,16 @@ fn value_bytes(name: &str, shapes: &Shapes<'_>) -> Result<Option<u64>, String> {
         return Ok(None);
     }
     let Some(value) = shapes.values.get(name) else {
-        return Err(format!("no shape is known of `{}`", shown(name)));
+        return Err(format!("no shape is known of `{}`", quote_excerpt(name)));
     };
-    value.byte_size().map(Some).map_err(|reason| format!("`{}`: {reason}", shown(name)))
+    value.byte_size().map(Some).map_err(|reason| format!("`{}`: {reason}", quote_excerpt(name)))
 }
 
 /// Collects the names that the nodes of a graph inside of a node read.
 fn names_in<'g>(graph: &'g Graph, names: &mut Vec<&'g str>) {
     for node in &graph.nodes {
         names.extend(node.inputs.iter().map(String::as_str));
-        for attribute in &node.attributes {
-            attribute.g.iter().for_each(|graph| names_in(graph, names));
-            attribute.graphs.iter().for_each(|graph| names_in(graph, names));
-        }
+        node.inner_graphs().for_each(|graph| names_in(graph, names));
     }
     names.extend(graph.outputs.iter().map(|output| output.name.as_str()));
 }

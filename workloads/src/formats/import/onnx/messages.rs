@@ -94,6 +94,12 @@ impl Node {
     pub(crate) fn int_attribute(&self, name: &str) -> Option<i64> {
         self.attributes.iter().find(|attribute| attribute.name == name)?.i
     }
+
+    /// The branches and the bodies of loops in it.
+    pub(crate) fn inner_graphs(&self) -> impl Iterator<Item = &Graph> {
+        let attributes = self.attributes.iter();
+        attributes.flat_map(|attribute| attribute.g.as_deref().into_iter().chain(&attribute.graphs))
+    }
 }
 
 #[derive(Clone, PartialEq, Message)]

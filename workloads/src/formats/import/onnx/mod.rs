@@ -18,12 +18,10 @@ mod shapes;
 #[cfg(test)]
 mod testing;
 mod views;
-mod wrong;
 
 use self::lives::{Lives, Storage};
 use self::messages::{Graph, Model};
-use self::shapes::Shapes;
-use self::wrong::ModelFault;
+use self::shapes::{ModelFault, Shapes};
 use super::gather::{FoundBuffer, Rule, Tally, TraceGatherer};
 use super::protobuf::{Bytes, WireValue, decode_message, first_field, message_place};
 use super::{Dropped, Framework, Imported, Input, Reader};
@@ -125,22 +123,65 @@ fn dropped_values(graph: &Graph, lives: &Lives<'_>) -> Vec<Dropped> {
     const OWN: &str = "they have memory of their own";
     const FOLDED: &str = "they are weights, computed once before the net runs";
     let mut weights = Tally::default();
-    lives
-        .storages
-        .iter()
-        .filter(|storage| storage.is_weight())
-        .for_each(|storage| weights.add_bytes(storage.bytes));
+    let read_as_weights = lives.storages.iter().filter(|storage| storage.is_weight());
+    read_as_weights.for_each(|storage| weights.add_bytes(storage.bytes));
     let mut dropped = Vec::new();
     dropped.extend(lives.initializers.as_dropped("initializers", OWN));
     dropped.extend(lives.constants.as_dropped("constants", OWN));
     dropped.extend(lives.folded.as_dropped("values that follow from constants", FOLDED));
     dropped.extend(weights.as_dropped("inputs that are read as weights only", OWN));
-    let inner = graph.nodes.iter().flat_map(|node| &node.attributes);
-    let inner: u64 =
-        inner.map(|attribute| u64::from(attribute.g.is_some()) + attribute.graphs.len() as u64).sum();
+    let inner = graph.nodes.iter().flat_map(|node| node.inner_graphs()).count() as u64;
     let views = "each is one buffer with what it shows, as large as the largest";
     dropped.extend(Dropped::from_count(lives.views, "views", views));
     dropped.extend(Dropped::from_count(lives.others, "values that are no tensors", "they have no shape"));
     dropped.extend(Dropped::from_count(inner, "graphs inside of nodes", "what they make is not planned"));
     dropped
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+
+    use super::messages::{Dim, Shape, TensorType, Type, ValueInfo};
+    use super::testing::{graph, node};
+    use super::*;
+    use crate::formats::import::read;
+
+    /// A model that adds its input to itself.
+    fn adding(dims: Vec<Dim>) -> Vec<u8> {
+        let value = |name: &str, shape| {
+            let tensor = TensorType { elem_type: 1, shape };
+            ValueInfo { name: name.to_owned(), of: Some(Type { tensor: Some(tensor) }) }
+        };
+        let (input, output) = (value("x", Some(Shape { dims })), value("y", None));
+        let graph = graph(vec![node("Add", &["x", "x"], &["y"])], vec![input], vec![output]);
+        Model { ir_version: Some(9), graph: Some(graph), ..Model::default() }.encode_to_vec()
+    }
+
+    #[test]
+    fn dynamic_dimensions_are_named_and_can_be_given() {
+        let known = |value: i64| Dim { value: Some(value), param: None };
+        let named = |name: &str| Dim { value: None, param: Some(name.to_owned()) };
+        let imported = |model: &[u8], dims: &[(&str, u64)]| {
+            let dims = dims.iter().map(|&(name, value)| (name.to_owned(), value)).collect();
+            read("m.onnx", model, None, &ReadOptions { dims, ..ReadOptions::default() })
+        };
+        let instance = |model: &[u8], dims: &[(&str, u64)]| {
+            let parts = imported(model, dims).expect("fixed").parts;
+            assert_eq!(parts.len(), 1);
+            parts[0].trace.instance.clone()
+        };
+        let model = adding(vec![known(4), named("batch"), named("")]);
+        for (dims, reason) in [
+            (&[][..], "dynamic dimensions: `batch`, `x[2]`; fix each, as in --dim 'batch=1'"),
+            (&[("batch", 3)][..], "dynamic dimensions: `x[2]`; fix each, as in --dim 'x[2]=1'"),
+            (&[("bach", 3)][..], "there is no dimension `bach` in it; it has `batch`, `x[2]`"),
+        ] {
+            let error = imported(&model, dims).expect_err("dynamic").to_string();
+            assert_eq!(error, format!("m.onnx: byte 4: {reason}"));
+        }
+        let fixed = instance(&model, &[("batch", 3), ("x[2]", 5)]);
+        assert_eq!(fixed.buffers().iter().map(|buffer| buffer.size.get()).collect::<Vec<_>>(), [240, 240]);
+        assert_eq!(instance(&adding(vec![known(2)]), &[]).load().bytes.get(), 8);
+    }
 }

@@ -6,8 +6,7 @@
 
 use super::heap::Heap;
 use super::memo::Memo;
-use super::survey::Lengths;
-use super::value::{Dict, Kind, Span, Value, hash};
+use super::value::{Dict, Kind, Lengths, Span, Value, hash};
 
 /// Young entries of the slab that make a compaction worthwhile. There are few in debug builds, so that the small files of
 /// tests are compacted too.
@@ -16,9 +15,11 @@ const YOUNG: usize = if cfg!(debug_assertions) { 16 } else { 1 << 16 };
 /// The old places of young values, and their new ones.
 struct Move {
     old: Lengths,
-    /// Where each young list, tuple and dict goes, if it is needed.
+    /// Where each young list, tuple, dict and number goes, if it is needed.
     spans: Vec<Option<u32>>,
     dicts: Vec<Option<u32>>,
+    wide: Vec<Option<u32>>,
+    huge: Vec<Option<u32>>,
     /// Young values to look into.
     left: Vec<Value>,
 }
@@ -44,6 +45,8 @@ impl Heap {
             old,
             spans: vec![None; self.spans.len() - old.spans],
             dicts: vec![None; self.dicts.len() - old.dicts],
+            wide: vec![None; self.wide.len() - old.wide],
+            huge: vec![None; self.huge.len() - old.huge],
             left: Vec::new(),
         };
         let lists = more.iter().map(|(list, _)| list);
@@ -54,16 +57,15 @@ impl Heap {
             step.look_into(self, value);
         }
         step.number_reached();
-        let tail = Tail::from_heap(self, &step);
+        let tail = Tail::from_heap(self, &mut step);
         let lists = more.iter_mut().map(|(list, _)| list);
-        tail.settle_values(self, &step, stack.iter_mut().chain(lists).chain(young));
+        tail.settle_values(self, &mut step, stack.iter_mut().chain(lists).chain(young));
         self.survey.old = Lengths {
             slab: self.slab.len(),
             spans: self.spans.len(),
             dicts: self.dicts.len(),
             wide: self.wide.len(),
             huge: self.huge.len(),
-            floats: self.floats.len(),
             memo: memo.values_since(0).map_or(0, |all| all.len()),
         };
         self.survey.generation += 1;
@@ -71,15 +73,16 @@ impl Heap {
 }
 
 impl Move {
+    /// The place of a value that moves, if it is young.
     fn place_of(&mut self, value: Value) -> Option<&mut Option<u32>> {
-        let index = value.index();
-        match value.kind() {
-            Kind::List | Kind::Tuple => {
-                index.checked_sub(self.old.spans).and_then(|young| self.spans.get_mut(young))
-            }
-            Kind::Dict => index.checked_sub(self.old.dicts).and_then(|young| self.dicts.get_mut(young)),
-            _ => None,
-        }
+        let (places, old) = match value.kind() {
+            Kind::List | Kind::Tuple => (&mut self.spans, self.old.spans),
+            Kind::Dict => (&mut self.dicts, self.old.dicts),
+            Kind::Wide => (&mut self.wide, self.old.wide),
+            Kind::Huge => (&mut self.huge, self.old.huge),
+            Kind::Constant | Kind::Whole | Kind::Text => return None,
+        };
+        places.get_mut(value.index().checked_sub(old)?)
     }
 
     /// Notes that a value is needed.
@@ -96,7 +99,8 @@ impl Move {
     fn look_into(&mut self, heap: &Heap, value: Value) {
         let entries = match value.kind() {
             Kind::Dict => heap.dict_entries(heap.dicts[value.index()]),
-            _ => entry_range(heap.spans[value.index()]),
+            Kind::List | Kind::Tuple => entry_range(heap.spans[value.index()]),
+            _ => return,
         };
         for &inner in &heap.slab[entries] {
             self.mark_reached(heap, inner);
@@ -105,12 +109,36 @@ impl Move {
 
     /// Numbers what is needed, in the order in which it came.
     fn number_reached(&mut self) {
-        for (places, first) in [(&mut self.spans, self.old.spans), (&mut self.dicts, self.old.dicts)] {
+        for (places, first) in [
+            (&mut self.spans, self.old.spans),
+            (&mut self.dicts, self.old.dicts),
+            (&mut self.wide, self.old.wide),
+            (&mut self.huge, self.old.huge),
+        ] {
             let first = u32::try_from(first).expect("there are fewer than 2^29");
             for (place, number) in places.iter_mut().flatten().zip(first..) {
                 *place = number;
             }
         }
+    }
+
+    /// What a value is from now on.
+    fn moved_value(&mut self, heap: &Heap, value: Value) -> Value {
+        if heap.is_taken(value) {
+            return Value::TAKEN;
+        }
+        match self.place_of(value) {
+            Some(&mut Some(to)) => {
+                Value::from_index(value.kind(), to as usize).expect("no index becomes larger")
+            }
+            _ => value,
+        }
+    }
+
+    /// Entries with their new numbers.
+    fn moved_entries(&mut self, heap: &Heap, of: std::ops::Range<usize>, into: &mut Vec<Value>) {
+        into.clear();
+        into.extend(heap.slab[of].iter().map(|&value| self.moved_value(heap, value)));
     }
 }
 
@@ -119,55 +147,16 @@ struct Tail {
     slab: Vec<Value>,
     spans: Vec<Span>,
     dicts: Vec<Dict>,
-    wide: Numbers<i64>,
-    huge: Numbers<i128>,
-    floats: Numbers<f64>,
-}
-
-/// Numbers that a value only refers to.
-struct Numbers<T> {
-    old: usize,
-    /// Where each young one goes, if it is needed.
-    places: Vec<Option<usize>>,
-    needed: Vec<T>,
-}
-
-impl<T: Copy> Numbers<T> {
-    fn new(all: &[T], old: usize) -> Self {
-        Self { old, places: vec![None; all.len() - old], needed: Vec::new() }
-    }
-
-    fn moved_index(&mut self, all: &[T], index: usize) -> usize {
-        let Some(place) = index.checked_sub(self.old).and_then(|young| self.places.get_mut(young)) else {
-            return index;
-        };
-        *place.get_or_insert_with(|| {
-            self.needed.push(all[index]);
-            self.old + self.needed.len() - 1
-        })
-    }
-
-    fn settle_values(self, all: &mut Vec<T>) {
-        replace_tail(all, self.old, self.needed);
-    }
 }
 
 impl Tail {
-    fn from_heap(heap: &mut Heap, step: &Move) -> Self {
-        let old = step.old;
-        let mut tail = Self {
-            slab: Vec::new(),
-            spans: Vec::new(),
-            dicts: Vec::new(),
-            wide: Numbers::new(&heap.wide, old.wide),
-            huge: Numbers::new(&heap.huge, old.huge),
-            floats: Numbers::new(&heap.floats, old.floats),
-        };
+    fn from_heap(heap: &mut Heap, step: &mut Move) -> Self {
+        let mut tail = Self { slab: Vec::new(), spans: Vec::new(), dicts: Vec::new() };
         let mut moved = Vec::new();
         for young in 0..step.spans.len() {
             if step.spans[young].is_some() {
                 let span = heap.spans[step.old.spans + young];
-                tail.moved_entries(heap, step, entry_range(span), &mut moved);
+                step.moved_entries(heap, entry_range(span), &mut moved);
                 let start = tail.share_entries(heap, step.old, &moved);
                 tail.spans.push(Span { start, room: span.length, ..span });
             }
@@ -175,46 +164,13 @@ impl Tail {
         for young in 0..step.dicts.len() {
             if step.dicts[young].is_some() {
                 let dict = heap.dicts[step.old.dicts + young];
-                tail.moved_entries(heap, step, heap.dict_entries(dict), &mut moved);
+                step.moved_entries(heap, heap.dict_entries(dict), &mut moved);
                 let start = tail.push_entries(step.old, &moved);
                 let room = u32::try_from(moved.len()).expect("no longer than before");
                 tail.dicts.push(Dict { start, room, ..dict });
             }
         }
         tail
-    }
-
-    /// Entries with their new numbers.
-    fn moved_entries(&mut self, heap: &Heap, step: &Move, of: std::ops::Range<usize>, into: &mut Vec<Value>) {
-        into.clear();
-        into.extend(heap.slab[of].iter().map(|&value| self.moved_value(heap, step, value)));
-    }
-
-    /// What a value is from now on.
-    fn moved_value(&mut self, heap: &Heap, step: &Move, value: Value) -> Value {
-        if heap.is_taken(value) {
-            return Value::TAKEN;
-        }
-        let index = value.index();
-        let young = |places: &[Option<u32>], old: usize| {
-            let to = index.checked_sub(old).and_then(|young| places[young]);
-            to.map_or(index, |to| to as usize)
-        };
-        let to = match value.kind() {
-            Kind::List | Kind::Tuple => young(&step.spans, step.old.spans),
-            Kind::Dict => young(&step.dicts, step.old.dicts),
-            Kind::Wide => self.wide.moved_index(&heap.wide, index),
-            Kind::Float => self.floats.moved_index(&heap.floats, index),
-            Kind::Constant => match value.huge_index() {
-                Some(huge) => {
-                    return Value::of_huge(self.huge.moved_index(&heap.huge, huge))
-                        .expect("no index becomes larger");
-                }
-                None => return value,
-            },
-            Kind::Whole | Kind::Text => return value,
-        };
-        Value::from_index(value.kind(), to).expect("no index becomes larger")
     }
 
     /// Where entries lie that are equal to these: there already, or here from now on.
@@ -243,22 +199,28 @@ impl Tail {
     }
 
     /// Puts it behind the old values, and gives all that refer to them the new numbers.
-    fn settle_values<'v>(mut self, heap: &mut Heap, step: &Move, roots: impl Iterator<Item = &'v mut Value>) {
+    fn settle_values<'v>(self, heap: &mut Heap, step: &mut Move, roots: impl Iterator<Item = &'v mut Value>) {
         for root in roots {
-            *root = self.moved_value(heap, step, *root);
+            *root = step.moved_value(heap, *root);
         }
         let old = step.old;
         replace_tail(&mut heap.slab, old.slab, self.slab);
         replace_tail(&mut heap.spans, old.spans, self.spans);
         replace_tail(&mut heap.dicts, old.dicts, self.dicts);
-        self.wide.settle_values(&mut heap.wide);
-        self.huge.settle_values(&mut heap.huge);
-        self.floats.settle_values(&mut heap.floats);
+        keep_needed(&mut heap.wide, old.wide, &step.wide);
+        keep_needed(&mut heap.huge, old.huge, &step.huge);
     }
 }
 
 const fn entry_range(span: Span) -> std::ops::Range<usize> {
     span.start as usize..(span.start + span.length) as usize
+}
+
+/// Of the young numbers, keeps those that have a place.
+fn keep_needed<T: Copy>(all: &mut Vec<T>, old: usize, places: &[Option<u32>]) {
+    let young = all[old..].iter().zip(places);
+    let needed = young.filter_map(|(&number, place)| place.map(|_| number)).collect();
+    replace_tail(all, old, needed);
 }
 
 fn replace_tail<T>(all: &mut Vec<T>, from: usize, by: Vec<T>) {
@@ -269,10 +231,6 @@ fn replace_tail<T>(all: &mut Vec<T>, from: usize, by: Vec<T>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn text(heap: &mut Heap, text: &str) -> Value {
-        heap.name_text(text)
-    }
 
     /// A list `[number, number, ...]`.
     fn list(heap: &mut Heap, numbers: &[i128]) -> Value {
@@ -289,7 +247,7 @@ mod tests {
     #[test]
     fn what_is_needed_moves_and_the_rest_is_forgotten() {
         let (mut heap, mut memo) = (Heap::new(), Memo::default());
-        let key = text(&mut heap, "key");
+        let key = heap.name_text("key");
         let far = [1 << 40, i128::MAX, 5];
         let mut stack = Vec::new();
         for round in 0..100_u64 {
@@ -345,10 +303,8 @@ mod tests {
         let young = list(&mut heap, &[8; 4 * YOUNG]);
         heap.append_items(stack[0], &[young]).expect("room");
         heap.compact_if_worthwhile(&mut stack, &mut [], &mut memo);
-        assert_eq!(
-            (heap.generation(), heap.items(stack[0]).and_then(|items| items.last().copied())),
-            (1, Some(young))
-        );
+        let last = heap.items(stack[0]).and_then(|items| items.last().copied());
+        assert_eq!((heap.generation(), last), (1, Some(young)));
         assert_eq!(numbers(&heap, young), [8; 4 * YOUNG]);
     }
 }

@@ -30,8 +30,9 @@ impl<const N: usize> Fields<N> {
     /// The entries of a dict; `None` if the value is no dict.
     pub(crate) fn read_record(&mut self, heap: &Heap, dict: Value) -> Option<Record<N>> {
         let (shape, start, byte) = heap.dict(dict)?;
-        let keys = &self.keys;
-        let places = self.places.entry(shape).or_insert_with(|| field_places(heap, shape, keys));
+        let keys = self.keys;
+        let places =
+            self.places.entry(shape).or_insert_with(|| keys.map(|key| heap.place_of_key(shape, key)));
         let values = places.map(|place| place.map(|place| heap.value_at(start, place)));
         Some(Record { byte, values })
     }
@@ -44,31 +45,14 @@ impl<const N: usize> Fields<N> {
     }
 }
 
-fn field_places<const N: usize>(heap: &Heap, shape: u32, keys: &[Value; N]) -> [Option<u32>; N] {
-    let mut places = [None; N];
-    for (at, found) in heap.shape_keys(shape) {
-        for (place, key) in places.iter_mut().zip(keys) {
-            if place.is_none() && *key == found {
-                *place = Some(at);
-            }
-        }
-    }
-    places
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn text(heap: &mut Heap, text: &str) -> Value {
-        heap.text_buffer().extend(text.as_bytes());
-        heap.text_of().expect("UTF-8")
-    }
-
     #[test]
     fn the_last_of_equal_keys_counts() {
         let mut heap = Heap::new();
-        let (x, y, z) = (text(&mut heap, "x"), text(&mut heap, "y"), text(&mut heap, "z"));
+        let [x, y, z] = ["x", "y", "z"].map(|name| heap.name_text(name));
         let numbers: Vec<Value> = (0..4).map(|number| heap.whole_of(number).expect("room")).collect();
         let dict = heap.dict_of(5 << 32 | 7).expect("room");
         heap.set_entries(dict, &[x, numbers[0], y, numbers[1]]).expect("room");
@@ -79,10 +63,8 @@ mod tests {
         let record = fields.read_record(&heap, dict).expect("a dict");
         assert_eq!(record.values, [Some(numbers[2]), Some(numbers[1]), None, None]);
         assert_eq!(record.byte, 5 << 32 | 7);
-        assert_eq!(
-            fields.read_record(&heap, other).expect("a dict").values,
-            [None, Some(numbers[3]), None, None]
-        );
+        let record = fields.read_record(&heap, other).expect("a dict");
+        assert_eq!(record.values, [None, Some(numbers[3]), None, None]);
         assert!(fields.read_record(&heap, z).is_none());
         assert!(heap.set_entries(dict, &[other, x]).is_err());
         assert!(fields.take_record(&mut heap, dict).is_some() && heap.is_taken(dict));

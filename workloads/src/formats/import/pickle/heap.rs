@@ -7,8 +7,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::survey::Survey;
-use super::value::{Dict, FULL, Kind, Span, TAKEN, Value, hash, map_room};
+use super::value::{Dict, FULL, Kind, Span, Survey, TAKEN, Value, hash, map_room};
 
 /// A sequence of keys: another one and a key more. A key may be there twice; the last counts.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +21,7 @@ struct Shape {
 const SHORT: usize = 256;
 
 /// All values of a pickle.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Heap {
     pub(crate) slab: Vec<Value>,
     pub(crate) spans: Vec<Span>,
@@ -42,30 +41,13 @@ pub(crate) struct Heap {
     /// Whole numbers of up to 64 bits, and longer ones.
     pub(crate) wide: Vec<i64>,
     pub(crate) huge: Vec<i128>,
-    pub(crate) floats: Vec<f64>,
     pub(crate) survey: Survey,
 }
 
 impl Heap {
     pub(crate) fn new() -> Self {
         let empty = Shape { before: 0, key: Value::NONE, length: 0 };
-        Self {
-            slab: Vec::new(),
-            spans: Vec::new(),
-            dicts: Vec::new(),
-            shapes: vec![empty],
-            next_shape: FxHashMap::default(),
-            text: String::new(),
-            incoming: Vec::new(),
-            #[cfg(test)]
-            looked_through: 0,
-            ends: Vec::new(),
-            known: FxHashMap::default(),
-            wide: Vec::new(),
-            huge: Vec::new(),
-            floats: Vec::new(),
-            survey: Survey::default(),
-        }
+        Self { shapes: vec![empty], ..Self::default() }
     }
 
     pub(crate) fn whole_of(&mut self, number: i128) -> Result<Value, &'static str> {
@@ -79,14 +61,9 @@ impl Heap {
             }
             Err(_) => {
                 self.huge.push(number);
-                Value::of_huge(self.huge.len() - 1)
+                Value::from_index(Kind::Huge, self.huge.len() - 1)
             }
         }
-    }
-
-    pub(crate) fn float_of(&mut self, number: f64) -> Result<Value, &'static str> {
-        self.floats.push(number);
-        Value::from_index(Kind::Float, self.floats.len() - 1)
     }
 
     /// The buffer that takes the bytes of a text before [`Self::text_of`].
@@ -253,11 +230,8 @@ impl Heap {
         match value.kind() {
             Kind::Whole => Some(i128::from(value.whole())),
             Kind::Wide => Some(i128::from(self.wide[value.index()])),
-            Kind::Constant if matches!(value, Value::NONE | Value::TAKEN) => None,
-            Kind::Constant => Some(match value.huge_index() {
-                Some(huge) => self.huge[huge],
-                None => i128::from(value == Value::TRUE),
-            }),
+            Kind::Huge => Some(self.huge[value.index()]),
+            _ if matches!(value, Value::TRUE | Value::FALSE) => Some(i128::from(value == Value::TRUE)),
             _ => None,
         }
     }
@@ -265,12 +239,6 @@ impl Heap {
     /// A whole number from 0 to 2^64 - 1.
     pub(crate) fn whole(&self, value: Value) -> Option<u64> {
         u64::try_from(self.integer(value)?).ok()
-    }
-
-    /// A number that is no whole one.
-    #[cfg(test)]
-    pub(crate) fn float(&self, value: Value) -> Option<f64> {
-        (value.kind() == Kind::Float).then(|| self.floats[value.index()])
     }
 
     /// The shape of a dict, where its values begin, and the byte of the file at which it does.
@@ -298,8 +266,7 @@ impl Heap {
             + map_room(&self.known)
             + size_of_val(&*self.wide)
             + size_of_val(&*self.huge)
-            + size_of_val(&*self.floats)
-            + self.survey.room_bytes()
+            + map_room(&self.survey.known)
     }
 
     /// Takes a dict out: later references to it find nothing.
@@ -328,7 +295,7 @@ impl Heap {
     /// What a dict has for a key.
     pub(crate) fn value_of(&self, dict: Value, key: Value) -> Option<Value> {
         let (shape, start, _) = self.dict(dict)?;
-        self.shape_keys(shape).find(|(_, known)| *known == key).map(|(place, _)| self.value_at(start, place))
+        self.place_of_key(shape, key).map(|place| self.value_at(start, place))
     }
 
     /// The value at a place behind the beginning of a dict.
@@ -336,11 +303,12 @@ impl Heap {
         self.slab[(start + place) as usize]
     }
 
-    /// The keys of a shape with their places, the last first.
-    pub(crate) fn shape_keys(&self, shape: u32) -> impl Iterator<Item = (u32, Value)> {
+    /// The last place of a key in a shape.
+    pub(crate) fn place_of_key(&self, shape: u32, key: Value) -> Option<u32> {
         let of = |shape: u32| self.shapes[shape as usize];
-        let all = std::iter::successors(Some(of(shape)), move |shape| Some(of(shape.before)));
-        all.take_while(|shape| shape.length > 0).map(|shape| (shape.length - 1, shape.key))
+        let all = std::iter::successors(Some(of(shape)), |shape| Some(of(shape.before)));
+        let mut keys = all.take_while(|shape| shape.length > 0);
+        keys.find(|shape| shape.key == key).map(|shape| shape.length - 1)
     }
 
     /// The text value that texts equal to this short one are, those before and those to come.
@@ -378,9 +346,7 @@ mod tests {
             assert_eq!(heap.integer(value), Some(number));
         }
         assert_eq!(heap.integer(Value::TRUE), Some(1));
-        assert_eq!(heap.integer(Value::NONE), None);
-        let float = heap.float_of(-0.5).expect("room");
-        assert_eq!((heap.float(float), heap.integer(float)), (Some(-0.5), None));
+        assert_eq!([Value::NONE, Value::FLOAT].map(|value| heap.integer(value)), [None, None]);
     }
 
     #[test]

@@ -137,11 +137,11 @@ impl<'w, R: Read, W: Watch> Machine<'w, R, W> {
         let Some(opcode) = self.bytes.next_byte()? else { return Err("the pickle ends without STOP".into()) };
         match opcode {
             0x80 => self.read_protocol()?,
-            0x95 => {
-                let length = u64::from_le_bytes(self.read_argument(opcode)?);
-                check_length("frame", length)?;
-            }
-            b'.' => return self.pop().map(Some),
+            0x95 => match u64::from_le_bytes(self.read_argument(opcode)?) {
+                0..LONGEST => {}
+                length => return Err(Trouble::Wrong(format!("a frame of {length} bytes"))),
+            },
+            b'.' => return self.stack_top().map(Some),
             b'(' if self.marks.len() == DEEPEST => {
                 return Err(Trouble::Wrong(format!("more than {DEEPEST} marks are open")));
             }
@@ -228,9 +228,8 @@ impl<'w, R: Read, W: Watch> Machine<'w, R, W> {
             b'M' => i128::from(u16::from_le_bytes(self.read_argument(opcode)?)),
             b'J' => i128::from(i32::from_le_bytes(self.read_argument(opcode)?)),
             b'G' => {
-                let float = f64::from_be_bytes(self.read_argument(opcode)?);
-                let value = self.heap.float_of(float)?;
-                self.stack.push(value);
+                self.read_argument::<8>(opcode)?;
+                self.stack.push(Value::FLOAT);
                 return Ok(());
             }
             _ => self.read_long(opcode)?,
@@ -378,24 +377,11 @@ impl<'w, R: Read, W: Watch> Machine<'w, R, W> {
         let above = self.stack.len() > self.stack_floor();
         self.stack.last().copied().filter(|_| above).ok_or_else(|| "the stack is empty".into())
     }
-
-    fn pop(&mut self) -> Result<Value, Trouble> {
-        let value = self.stack_top()?;
-        self.stack.pop();
-        Ok(value)
-    }
 }
 
 fn cut_short(opcode: u8) -> Trouble {
     let name = opcode::opcode_name(opcode).unwrap_or_default();
     Trouble::Wrong(format!("the pickle ends inside of {name}"))
-}
-
-fn check_length(what: &str, length: u64) -> Result<(), Trouble> {
-    match length {
-        0..LONGEST => Ok(()),
-        _ => Err(Trouble::Wrong(format!("a {what} of {length} bytes"))),
-    }
 }
 
 #[cfg(test)]
@@ -426,6 +412,11 @@ mod tests {
         super::load_pickle(file, input, InputLimits::default(), &mut Numbers("", Vec::new()))
     }
 
+    /// The whole numbers of a list.
+    fn integers(heap: &Heap, list: Value) -> Vec<Option<i128>> {
+        heap.items(list).expect("a list").iter().map(|&item| heap.integer(item)).collect()
+    }
+
     fn error(bytes: &[u8]) -> String {
         load("p", bytes).map(|(_, root)| root.type_name()).expect_err("refused").to_string()
     }
@@ -441,11 +432,10 @@ mod tests {
             .expect("a dict");
         assert_eq!(record.byte, 11);
         let items = heap.items(record.values[0].expect("there")).expect("a list");
-        let numbers: Vec<_> = items.iter().map(|&item| heap.integer(item)).collect();
+        let numbers = integers(&heap, record.values[0].expect("there"));
         assert_eq!(numbers[..5], [Some(1), Some(300), Some(-2), Some(1 << 40), Some(-1)]);
         assert_eq!(numbers[5..], [None, Some(1), Some(0), None, None]);
-        assert_eq!(heap.float(items[5]), Some(1.5));
-        assert_eq!(items[8].type_name(), "None");
+        assert_eq!([5, 8].map(|item: usize| items[item].type_name()), ["float", "None"]);
         assert_eq!(heap.text(heap.items(items[9]).expect("a tuple")[0]), Some("x"));
         assert_eq!(heap.items(record.values[1].expect("there")).map(<[_]>::len), Some(0));
     }
@@ -470,14 +460,7 @@ mod tests {
         let (heap, root) = load("p", &b"\x80\x02](]q\x01h\x01K\x07ae."[..]).expect("a pickle");
         let items = heap.items(root).expect("a list");
         assert_eq!((items.len(), items[0]), (2, items[1]));
-        assert_eq!(
-            heap.items(items[0])
-                .expect("a list")
-                .iter()
-                .map(|&item| heap.integer(item))
-                .sum::<Option<i128>>(),
-            Some(7)
-        );
+        assert_eq!(integers(&heap, items[0]), [Some(7)]);
     }
 
     fn watched(bytes: &[u8]) -> Result<Vec<(usize, i128)>, String> {
@@ -587,11 +570,8 @@ mod tests {
             );
             // A value takes 16 bytes at least, and 4 of them may be taken for a byte of the pickle.
             assert!(at <= SMALL / 12 + OFTEN, "{at}");
-            assert!(
-                machine.room_bytes() as u64 <= SMALL + TIMES * at + 64 * OFTEN,
-                "{}",
-                machine.room_bytes()
-            );
+            let room = machine.room_bytes() as u64;
+            assert!(room <= SMALL + TIMES * at + 64 * OFTEN, "{room}");
         }
         let error = error(&b"(".repeat(2000));
         assert_eq!(error, "p: byte 1000: more than 1000 marks are open");
@@ -634,8 +614,6 @@ mod tests {
     fn a_sparse_memo_costs_no_more() {
         let (heap, root) =
             load("p", &b"K\x07r\xff\xff\xff\xff](j\xff\xff\xff\xff\x94h\x01e."[..]).expect("a pickle");
-        let items: Vec<_> =
-            heap.items(root).expect("a list").iter().map(|&item| heap.integer(item)).collect();
-        assert_eq!(items, [Some(7), Some(7)]);
+        assert_eq!(integers(&heap, root), [Some(7), Some(7)]);
     }
 }

@@ -21,7 +21,6 @@ mod heap;
 mod machine;
 mod memo;
 mod opcode;
-mod survey;
 mod value;
 
 pub(crate) use fields::{Fields, Record};

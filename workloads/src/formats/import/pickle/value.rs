@@ -13,7 +13,7 @@ pub(crate) enum Kind {
     Constant,
     Whole,
     Wide,
-    Float,
+    Huge,
     List,
     Tuple,
     Dict,
@@ -21,10 +21,8 @@ pub(crate) enum Kind {
 }
 
 const KIND_BITS: u32 = 3;
-/// None, False, True, and what was taken.
-const CONSTANTS: usize = 4;
 const KINDS: [Kind; 8] =
-    [Kind::Constant, Kind::Whole, Kind::Wide, Kind::Float, Kind::List, Kind::Tuple, Kind::Dict, Kind::Text];
+    [Kind::Constant, Kind::Whole, Kind::Wide, Kind::Huge, Kind::List, Kind::Tuple, Kind::Dict, Kind::Text];
 
 impl Value {
     pub(crate) const NONE: Self = Self::from_kind(Kind::Constant, 0);
@@ -32,6 +30,8 @@ impl Value {
     pub(crate) const TRUE: Self = Self::from_kind(Kind::Constant, 2);
     /// A dict that was taken and is no longer there.
     pub(crate) const TAKEN: Self = Self::from_kind(Kind::Constant, 3);
+    /// Any float: nobody asks for the number.
+    pub(crate) const FLOAT: Self = Self::from_kind(Kind::Constant, 4);
 
     const fn from_kind(kind: Kind, payload: u32) -> Self {
         Self(payload << KIND_BITS | kind as u32)
@@ -63,16 +63,6 @@ impl Value {
         self.0.cast_signed() >> KIND_BITS
     }
 
-    /// The index of a number that fits no 64 bits: such numbers are rare, and come behind the constants.
-    pub(crate) fn huge_index(self) -> Option<usize> {
-        (self.kind() == Kind::Constant).then(|| self.index().checked_sub(CONSTANTS)).flatten()
-    }
-
-    /// A number that fits no 64 bits, by its index.
-    pub(crate) fn of_huge(index: usize) -> Result<Self, &'static str> {
-        Self::from_index(Kind::Constant, CONSTANTS + index)
-    }
-
     pub(crate) fn is_list(self) -> bool {
         self.kind() == Kind::List
     }
@@ -86,10 +76,9 @@ impl Value {
         match self.kind() {
             Kind::Constant if self == Self::NONE => "None",
             Kind::Constant if self == Self::TAKEN => "dict",
-            Kind::Constant if self.huge_index().is_some() => "int",
+            Kind::Constant if self == Self::FLOAT => "float",
             Kind::Constant => "bool",
-            Kind::Whole | Kind::Wide => "int",
-            Kind::Float => "float",
+            Kind::Whole | Kind::Wide | Kind::Huge => "int",
             Kind::List => "list",
             Kind::Tuple => "tuple",
             Kind::Dict => "dict",
@@ -113,6 +102,40 @@ pub(crate) struct Dict {
     pub(crate) room: u32,
     /// The byte of the file at which it begins, in two halves: the struct stays small.
     pub(crate) byte: [u32; 2],
+}
+
+/// What was there at the last compaction of a heap, and what changed since.
+#[derive(Debug, Default)]
+pub(crate) struct Survey {
+    pub(crate) old: Lengths,
+    /// Old lists by the hash of their entries.
+    pub(crate) known: FxHashMap<u64, (u32, u32)>,
+    pub(crate) generation: u64,
+    /// Whether something old has changed, and may lie among the young or refer to them.
+    pub(crate) is_off: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lengths {
+    pub(crate) slab: usize,
+    pub(crate) spans: usize,
+    pub(crate) dicts: usize,
+    pub(crate) wide: usize,
+    pub(crate) huge: usize,
+    pub(crate) memo: usize,
+}
+
+impl Survey {
+    /// Notes that a list or a dict gets values, and may move.
+    pub(crate) fn note_change(&mut self, container: Value) {
+        let old = if container.is_dict() { self.old.dicts } else { self.old.spans };
+        self.is_off |= container.index() < old;
+    }
+
+    /// Notes that a shape gets a key: one that is no text would have to move with the values.
+    pub(crate) fn has_key(&mut self, key: Value) {
+        self.is_off |= key.kind() != Kind::Text;
+    }
 }
 
 /// The shape of a dict that was taken.

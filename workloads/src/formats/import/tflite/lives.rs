@@ -7,9 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::left::LeftOutTensors;
-use super::model::{Call, Model, Subgraph};
+use super::model::{Call, Model, Subgraph, Tensor};
 use crate::formats::flatbuffer::{Broken, ReadBudget, TABLE};
+use crate::formats::import::Dropped;
+use crate::formats::import::gather::Tally;
 
 /// Subgraphs that run each other.
 const DEEPEST: usize = 16;
@@ -184,18 +185,57 @@ impl<'m> Lives<'m> {
             for (at, &input) in call.inputs.iter().enumerate().take(call.elementwise) {
                 let of = self.base_tensor(input);
                 let is_new = call.inputs[..at].iter().all(|&other| self.base_tensor(other) != of);
-                let ends = self
-                    .lives
-                    .get(&of)
-                    .is_some_and(|life| life.last == step && !life.is_output && life.bytes >= made.bytes);
-                if is_new
-                    && ends
-                    && call.inputs.iter().filter(|&&input| self.base_tensor(input) == of).all(fits)
-                {
+                let ends = |life: &Life| life.last == step && !life.is_output && life.bytes >= made.bytes;
+                let mut shown = call.inputs.iter().filter(|&&input| self.base_tensor(input) == of);
+                if is_new && self.lives.get(&of).is_some_and(ends) && shown.all(fits) {
                     permissions.push((output, of));
                 }
             }
         }
         permissions
+    }
+}
+
+/// Tensors that are not planned: how many there are of each kind.
+#[derive(Default)]
+pub(crate) struct LeftOutTensors {
+    constants: Tally,
+    variables: Tally,
+    unsized_: u64,
+    dynamic: u64,
+}
+
+impl LeftOutTensors {
+    /// Counts a tensor that no operator makes and that the subgraph is not given.
+    pub(crate) fn count_unused(&mut self, tensor: &Tensor) {
+        if tensor.has_data {
+            self.constants.add_bytes(tensor.bytes.unwrap_or(0));
+        }
+    }
+
+    /// Whether a tensor is planned; one that is not is counted.
+    pub(crate) fn keeps_tensor(&mut self, tensor: &Tensor) -> bool {
+        let bytes = tensor.bytes.unwrap_or(0);
+        match tensor {
+            Tensor { has_data: true, .. } => self.constants.add_bytes(bytes),
+            Tensor { is_variable: true, .. } => self.variables.add_bytes(bytes),
+            Tensor { bytes: None, .. } => self.unsized_ += 1,
+            _ => {
+                self.dynamic += u64::from(tensor.is_dynamic);
+                return true;
+            }
+        }
+        false
+    }
+
+    pub(crate) fn as_dropped(&self) -> Vec<Dropped> {
+        let mut dropped = Vec::new();
+        dropped.extend(self.constants.as_dropped("tensors with data", "they have memory of their own"));
+        dropped.extend(self.variables.as_dropped("variables", "they outlive the run"));
+        let why = "they have no size";
+        dropped.extend(Dropped::from_count(self.unsized_, "tensors of strings or resources", why));
+        let why = "planned as the file has them, with 1 there";
+        dropped.extend(Dropped::from_count(self.dynamic, "tensors with a dynamic dimension", why));
+        dropped
     }
 }

@@ -16,15 +16,13 @@
 //! 2. TensorFlow Lite Micro, `docs/memory_management.md`: the offline plan in a model's metadata.
 //! 3. TensorFlow Lite Micro, `micro_allocation_info.cc`: `MarkAllocationLifetimes`.
 
-mod left;
 mod lives;
 mod model;
 mod operators;
 
 use std::collections::BTreeMap;
 
-use self::left::LeftOutTensors;
-use self::lives::{Life, Lives};
+use self::lives::{LeftOutTensors, Life, Lives};
 use self::model::Model;
 use super::gather::{FoundBuffer, Rule, TraceGatherer};
 use super::{Dropped, Framework, Imported, Input, Part, Reader};
@@ -64,14 +62,8 @@ fn read_tflite(input: Input<'_>, options: &ReadOptions) -> Result<Imported, Form
     for root in model.root_subgraphs() {
         let lives = Lives::from_model(&model, root, &mut spent).map_err(broken)?;
         lives.subgraphs.iter().for_each(|&subgraph| seen[subgraph] = true);
-        imported.parts.push(build_part(
-            &model,
-            root,
-            &lives,
-            (&file, options),
-            &mut left,
-            &mut imported.dropped,
-        )?);
+        let part = build_part(&model, root, &lives, (&file, options), &mut left, &mut imported.dropped)?;
+        imported.parts.push(part);
     }
     imported.dropped.extend(left.as_dropped());
     let unseen = seen.iter().filter(|&&seen| !seen).count() as u64;

@@ -84,11 +84,7 @@ impl Model {
         let mut is_run = vec![false; self.subgraphs.len()];
         let calls = self.subgraphs.iter().flat_map(|subgraph| &subgraph.calls);
         calls.flat_map(|call| &call.runs).for_each(|&subgraph| is_run[subgraph] = true);
-        is_run
-            .into_iter()
-            .enumerate()
-            .filter(|&(number, is_run)| number == 0 || !is_run)
-            .map(|(number, _)| number)
+        (0..is_run.len()).filter(move |&number| number == 0 || !is_run[number])
     }
 
     fn read_subgraph(

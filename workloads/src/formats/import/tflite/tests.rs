@@ -1,8 +1,8 @@
 use super::*;
-use crate::formats::export::tflite_micro::tests::model;
+use crate::formats::export::tflite_micro::tests::{model, model_of};
 use crate::formats::flatbuffer::Table;
-use crate::formats::flatbuffer::testing::{Field, lead, write};
-use crate::formats::import::testing::{lives, read};
+use crate::formats::flatbuffer::testing::{Field, lead};
+use crate::formats::import::testing::{lives, parts, read, told};
 
 /// Codes of operators, and which subgraphs they run.
 const ABS: u32 = 101;
@@ -32,16 +32,7 @@ fn subgraphs(all: &[Sub<'_>]) -> Vec<u8> {
         let ops = Field::Tables(ops.iter().map(op).collect());
         vec![Some(tensors), ints(&[input]), ints(&[output]), Some(ops)]
     };
-    let root = [
-        some(3),
-        Some(Field::Tables(codes.iter().map(code).collect())),
-        Some(Field::Tables(all.iter().map(subgraph).collect())),
-        None,
-        Some(Field::Tables(vec![vec![]])),
-    ];
-    let mut bytes = b"\0\0\0\0TFL3".to_vec();
-    write(&mut bytes, &root, 0);
-    bytes
+    model_of(Some(Field::Tables(codes.iter().map(code).collect())), all.iter().map(subgraph).collect())
 }
 
 fn read_model(bytes: &[u8]) -> Result<Imported, FormatError> {
@@ -101,17 +92,15 @@ fn a_subgraph_that_runs_twice_is_live_from_the_first_time_to_the_last() {
 #[test]
 fn a_subgraph_that_nothing_runs_is_a_part() {
     let imported = read_model(&subgraphs(&[CONDITION, BODY])).expect("valid");
-    let names: Vec<&str> = imported.parts.iter().map(|part| part.name.as_str()).collect();
-    assert_eq!(names, ["subgraph-0", "subgraph-1#1"]);
+    assert_eq!(parts(&imported), ["subgraph-0", "subgraph-1#1"]);
     assert_eq!(lives(&imported.parts[1].trace)[0], ("2:i", (0, 1), 64));
 }
 
 #[test]
 fn a_subgraph_without_a_buffer_is_left_out() {
     let imported = read_model(&subgraphs(&[CONDITION, (&["weights"], (-1, -1), &[])])).expect("valid");
-    let names: Vec<&str> = imported.parts.iter().map(|part| part.name.as_str()).collect();
-    assert_eq!(names, ["subgraph-0"]);
-    let told = imported.dropped.last().map(ToString::to_string);
+    assert_eq!(parts(&imported), ["subgraph-0"]);
+    let told = told(&imported).pop();
     assert_eq!(told.as_deref(), Some("1 traces: no buffer in them needs a place: subgraph-1#1"));
 }
 
@@ -181,15 +170,7 @@ fn one_long_name_named_again_and_again_is_refused() {
     let code = vec![some(operators::CUSTOM), name(), None, some(operators::CUSTOM)];
     let tensors = Field::Tables(vec![vec![ints(&[4, 4])]]);
     let subgraph = vec![Some(tensors), ints(&[0]), ints(&[0]), None, name()];
-    let root = [
-        some(3),
-        Some(Field::Tables(vec![code])),
-        Some(Field::Tables(vec![subgraph])),
-        None,
-        Some(Field::Tables(vec![vec![]])),
-    ];
-    let mut whole = b"\0\0\0\0TFL3".to_vec();
-    write(&mut whole, &root, 0);
+    let whole = model_of(Some(Field::Tables(vec![code])), vec![subgraph]);
     for vector in [1, 2] {
         assert!(read_model(&again(&whole, vector, 2)).is_ok());
         let error = read_model(&again(&whole, vector, 100)).map(drop).expect_err("a trick");

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use planlab_dsa::{Alignment, ArenaId, Label};
 
+use crate::formats::import::gather::common_alignment;
 use crate::formats::trace::draft::{Draft, RawBuffer};
 use crate::formats::{FormatError, ReadOptions, Trace};
 
@@ -31,18 +32,25 @@ pub(crate) struct Life {
 /// Category of buffers that are older than the recording.
 pub(crate) const BEFORE: &str = "before-recording";
 
-/// The trace of buffers in their order; `op` says what to call their stacks. Offsets are aligned as the addresses are, to
-/// `most` bytes at most, unless the options say otherwise.
+/// The trace of buffers in their order. `reserved` is the most bytes that were held on the device, if that is known; `op`
+/// says what to call the buffers' stacks. Offsets are aligned as the addresses are, to `most` bytes at most, unless the
+/// options say otherwise.
 pub(crate) fn trace(
     file: &str,
     options: &ReadOptions,
-    metadata: &[(&str, String)],
+    (recorder, device, reserved): (&str, &str, Option<u64>),
     (lives, most): (Vec<Life>, u64),
     op: impl Fn(u32) -> Option<String>,
 ) -> Result<Trace, FormatError> {
-    let align = if options.alignment.is_none() { alignment(&lives, most) } else { None };
+    let align = match options.alignment {
+        None => Alignment::new(common_alignment(lives.iter().map(|life| life.address), most, most)),
+        Some(_) => None,
+    };
     let mut draft = Draft::new(file, options);
-    metadata.iter().for_each(|(key, value)| draft.set_metadata(key, value.clone()));
+    draft.set_metadata("framework", "pytorch");
+    draft.set_metadata("recorder", recorder);
+    draft.set_metadata("device", device);
+    reserved.iter().for_each(|bytes| draft.set_metadata("torch-reserved-peak-bytes", bytes.to_string()));
     let mut before = 0;
     draft.reserve_buffers(lives.len());
     for life in lives {
@@ -67,12 +75,6 @@ pub(crate) fn trace(
         draft.append_buffer(raw, ArenaId::default());
     }
     draft.build_trace()
-}
-
-/// The largest power of two up to `most` that divides all addresses.
-fn alignment(lives: &[Life], most: u64) -> Option<Alignment> {
-    let bits = lives.iter().fold(most, |bits, life| bits | life.address);
-    Alignment::new(1 << bits.trailing_zeros().min(63))
 }
 
 /// Sorts the rows by start, then by size from the largest.

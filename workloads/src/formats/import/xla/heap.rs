@@ -71,17 +71,11 @@ pub(crate) fn shared_lives(
             other => return Err(bad(format!("its kind, {other}, is not one of ALLOC, FREE, SHARE_WITH"))),
         }
     }
-    stretch_unfreed(&mut all, &known, last);
-    Ok(all)
-}
-
-/// Lets a member that nobody freed live to the end, and its memory with it.
-fn stretch_unfreed(all: &mut [Shared], known: &FxHashMap<i64, (usize, bool)>, last: u64) {
-    for shared in all {
-        if shared.members.iter().any(|member| known[member].1) {
-            shared.end = last;
-        }
+    // A member that nobody freed lives to the end, and its memory with it.
+    for &(place, _) in known.values().filter(|(_, live)| *live) {
+        all[place].end = last;
     }
+    Ok(all)
 }
 
 fn buffer_size(id: i64, logical: &FxHashMap<i64, &LogicalBuffer>) -> Result<u64, String> {

@@ -67,10 +67,8 @@ fn read_xla(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatE
     let assignment =
         proto.buffer_assignment.ok_or_else(|| missing("there is no buffer assignment in it", end))?;
     if assignment.heap_traces.is_empty() {
-        return Err(missing(
-            "its buffer assignment has no trace of the heap",
-            message_place(&bytes, &[ASSIGNMENT]),
-        ));
+        let at = message_place(&bytes, &[ASSIGNMENT]);
+        return Err(missing("its buffer assignment has no trace of the heap", at));
     }
     let module = proto.hlo_module.unwrap_or_default();
     Dump::new(&bytes, &module, &assignment).import_dump(&file, options)

@@ -21,19 +21,20 @@ pub(crate) fn rule(offsets: impl Iterator<Item = u64>) -> Rule {
 /// What is left out of every trace, and why.
 const OUTSIDE: &str = "outside the heap that XLA plans";
 
-/// What an allocation outside of every heap is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Parameter,
-    Constant,
-    ThreadLocal,
-    Output,
-    Other,
+planlab_dsa::named_enum! {
+    /// What an allocation outside of every heap is for.
+    pub(crate) enum Kind {
+        Parameter = "allocations of parameters",
+        Constant = "allocations of constants",
+        ThreadLocal = "allocations of threads",
+        Output = "allocations of outputs",
+        Other = "other allocations",
+    }
 }
 
 /// Allocations outside of every heap, by what they are for.
 #[derive(Default)]
-pub(crate) struct Outside([Tally; 5]);
+pub(crate) struct Outside([Tally; Kind::ALL.len()]);
 
 impl Outside {
     pub(crate) fn add_bytes(&mut self, kind: Kind, bytes: u64) {
@@ -41,13 +42,7 @@ impl Outside {
     }
 
     pub(crate) fn as_dropped(&self) -> Vec<Dropped> {
-        const WHAT: [&str; 5] = [
-            "allocations of parameters",
-            "allocations of constants",
-            "allocations of threads",
-            "allocations of outputs",
-            "other allocations",
-        ];
-        self.0.iter().zip(WHAT).filter_map(|(tally, what)| tally.as_dropped(what, OUTSIDE)).collect()
+        let tallies = self.0.iter().zip(Kind::ALL);
+        tallies.filter_map(|(tally, kind)| tally.as_dropped(kind.name(), OUTSIDE)).collect()
     }
 }

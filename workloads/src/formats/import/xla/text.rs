@@ -289,10 +289,8 @@ fn parse_value(text: &str, row: u64) -> Result<XlaValue, String> {
         Some((name, size, offset))
     };
     let Some((name, size, offset)) = parts() else {
-        return Err(format!(
-            "`{}` is not `value: <ID NAME @N> (size=BYTES,offset=BYTES)`",
-            quote_excerpt(text)
-        ));
+        let text = quote_excerpt(text);
+        return Err(format!("`{text}` is not `value: <ID NAME @N> (size=BYTES,offset=BYTES)`"));
     };
     let name = if name.contains('{') { name.to_owned() } else { format!("{name}{{}}") };
     Ok(XlaValue { name, size: whole("the size", size)?, offset: whole("the offset", offset)?, row })
@@ -371,10 +369,8 @@ mod tests {
         let lives = "HloLiveRange (max 9):\n  BufferLiveRange:\n    e{}:0-2\n";
         let imported = read_text(&format!("{HEAP}{more}{lives}")).expect("one has a buffer");
         assert_eq!(parts(&imported), ["heap-1"]);
-        assert_eq!(
-            told(&imported).last().map(String::as_str),
-            Some("1 traces: no buffer in them needs a place: heap-0")
-        );
+        let told = told(&imported).pop();
+        assert_eq!(told.as_deref(), Some("1 traces: no buffer in them needs a place: heap-0"));
     }
 
     #[test]
@@ -383,19 +379,13 @@ mod tests {
         assert!(
             error(HEAP).starts_with("dump.txt:1: it does not say when values are live; join XLA's two texts")
         );
-        let lives = "HloLiveRange (max 9):\n  BufferLiveRange:\n    a{}:0-2\n";
-        assert!(error(lives).starts_with("dump.txt:1: it does not say how large values are; join"));
+        let lives = |life: &str| error(&format!("HloLiveRange (max 9):\n  BufferLiveRange:\n    {life}\n"));
+        assert!(lives("a{}:0-2").starts_with("dump.txt:1: it does not say how large values are; join"));
         assert_eq!(
             error("BufferAssignment:\nallocation 0: size many, x:\n"),
             "dump.txt:2: the size `many` is not a whole number"
         );
-        assert_eq!(
-            error("HloLiveRange (max 9):\n  BufferLiveRange:\n    a{}:3-2\n"),
-            "dump.txt:3: the first step 3 is above the last, 2"
-        );
-        assert_eq!(
-            error("HloLiveRange (max 9):\n  BufferLiveRange:\n    a{}\n"),
-            "dump.txt:3: `a{}` is not `NAME{INDEX}:FIRST-LAST`"
-        );
+        assert_eq!(lives("a{}:3-2"), "dump.txt:3: the first step 3 is above the last, 2");
+        assert_eq!(lives("a{}"), "dump.txt:3: `a{}` is not `NAME{INDEX}:FIRST-LAST`");
     }
 }

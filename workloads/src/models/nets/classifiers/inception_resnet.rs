@@ -120,10 +120,7 @@ fn v2(n: &Net, sizes: Sizes) -> NetValue {
     let mut h = halving_pool(n, &chain(n, &x, &[halve(32), narrow(32), three(64)]));
     h = halving_pool(n, &chain(n, &h, &[point(80), narrow(192)]));
     h = mixed_5b(n, &h);
-    h = repeat(&h, 10, |x, _| {
-        let a: Branch<'_> = &[point(32)];
-        residual(n, x, &[a, &[point(32), three(32)], &[point(32), three(48), three(64)]], true)
-    });
+    h = repeat(&h, 10, |x, _| module_a(n, x, 48, 64));
     h = branches(n, &h, &[&[halve(384)], &[point(256), three(256), halve(384)]], true);
     h = repeat(&h, 20, |x, _| module_b(n, x));
     h = reduction_b(n, &h);
@@ -142,6 +139,11 @@ fn mixed_5b(n: &Net, x: &NetValue) -> NetValue {
     made.push(layer(n, &pooled, point(64)));
     drop(pooled);
     n.concat(made)
+}
+
+fn module_a(n: &Net, x: &NetValue, middle: u64, last: u64) -> NetValue {
+    let one: Branch<'_> = &[point(32)];
+    residual(n, x, &[one, &[point(32), three(32)], &[point(32), three(middle), three(last)]], true)
 }
 
 fn module_b(n: &Net, x: &NetValue) -> NetValue {
@@ -170,10 +172,7 @@ fn v2_published(n: &Net, sizes: Sizes) -> NetValue {
         false,
     );
     h = branches(n, &h, &[&[halve(192)]], true);
-    h = repeat(&h, 5, |x, _| {
-        let a: Branch<'_> = &[point(32)];
-        residual(n, x, &[a, &[point(32), three(32)], &[point(32), three(48), three(64)]], true)
-    });
+    h = repeat(&h, 5, |x, _| module_a(n, x, 48, 64));
     h = branches(n, &h, &[&[halve(384)], &[point(256), three(256), halve(384)]], true);
     h = repeat(&h, 10, |x, _| module_b(n, x));
     h = reduction_b(n, &h);
@@ -186,10 +185,7 @@ fn v1(n: &Net, sizes: Sizes) -> NetValue {
     let (x, labels) = images(n, sizes);
     let mut h = halving_pool(n, &chain(n, &x, &[halve(32), narrow(32), three(64)]));
     h = chain(n, &h, &[point(80), narrow(192), halve(256)]);
-    h = repeat(&h, 5, |x, _| {
-        let a: Branch<'_> = &[point(32)];
-        residual(n, x, &[a, &[point(32), three(32)], &[point(32), three(32), three(32)]], true)
-    });
+    h = repeat(&h, 5, |x, _| module_a(n, x, 32, 32));
     h = branches(n, &h, &[&[halve(384)], &[point(192), three(192), halve(256)]], true);
     h = repeat(&h, 10, |x, _| {
         residual(n, x, &[&[point(128)], &[point(128), wide(128, 7), tall(128, 7)]], true)

@@ -8,6 +8,5 @@ pub mod inception_resnet;
 pub mod inception_v3;
 pub mod mobilenet;
 pub mod resnet;
-pub mod resnext3d;
 pub mod squeezenet;
 pub mod vgg;

@@ -40,14 +40,3 @@ pub(crate) fn biased_attention(
     }
     n.reshape(n.matmul(weights, v, false), vec![batch, tokens, width])
 }
-
-/// The loss of the prediction of each token; the scores if the net returns no loss.
-pub(crate) fn next_token_loss(n: &Net, scores: NetValue, shape: Vec<u64>) -> NetValue {
-    if !n.is_scored() {
-        return scores;
-    }
-    let labels = n.new_input(shape);
-    let loss = n.softmax_cross_entropy(scores, &labels);
-    n.report_values(&[&loss]);
-    loss
-}

@@ -9,8 +9,9 @@
 //!
 //! Every token is predicted. Position and segment embeddings are looked up for each sequence.
 
-use super::attention::{Heads, attention, next_token_loss};
+use super::attention::{Heads, attention};
 use crate::models::net::{Function, Net, NetValue};
+use crate::models::nets::blocks::{embed, loss_of_each};
 use crate::models::nets::model::{Input, Model, Published, Sizes};
 
 const INPUT: Input = Input::Tokens { sequence: Some(512), limit: Some(512) };
@@ -48,8 +49,7 @@ fn bert(n: &Net, sizes: Sizes, layers: usize, heads: u64) -> NetValue {
     let table = n.new_parameter(vec![VOCABULARY, width]);
     let mut h = n.embedding(&n.new_input(shape.clone()), table, width);
     for rows in [512, 2] {
-        let indices = n.new_input(shape.clone());
-        h = n.add(h, n.embedding(&indices, n.new_parameter(vec![rows, width]), width));
+        h = n.add(h, embed(n, shape.clone(), rows, width));
     }
     h = n.dropout(n.layer_norm(h));
     for _ in 0..layers {
@@ -57,5 +57,5 @@ fn bert(n: &Net, sizes: Sizes, layers: usize, heads: u64) -> NetValue {
     }
     h = n.layer_norm(n.each(Function::Gelu, n.dense_bias(h, width)));
     let scores = n.project(h, VOCABULARY, [table, n.new_parameter(vec![VOCABULARY])]);
-    next_token_loss(n, scores, shape)
+    loss_of_each(n, scores, shape)
 }

@@ -20,8 +20,9 @@
 //! Experts are equally loaded: each gets the same number of rows, the first ones one more if rows are left over. An
 //! expert without rows is not run, and its weights get no gradient. Weights and activations are 32-bit numbers.
 
-use super::attention::{Heads, attention, next_token_loss};
+use super::attention::{Heads, attention};
 use crate::models::net::{Function, Net, NetValue};
+use crate::models::nets::blocks::loss_of_each;
 use crate::models::nets::model::{Input, Model, Published, Sizes};
 
 macro_rules! model {
@@ -64,7 +65,8 @@ struct Layout {
 const LLAMA_7B: Layout = Layout::new(32_000, 32, [4096, 11_008], [32, 32]);
 const TINY: Layout = Layout::new(32_000, 22, [2048, 5632], [32, 4]);
 const MIXTRAL: Layout = Layout::new(32_000, 32, [4096, 14_336], [32, 8]).with_experts(8, 2);
-const OLMOE: Layout = Layout::new(50_304, 16, [2048, 1024], [16, 16]).with_experts(64, 8).with_norms();
+const OLMOE: Layout =
+    Layout { has_norms: true, ..Layout::new(50_304, 16, [2048, 1024], [16, 16]).with_experts(64, 8) };
 
 impl Layout {
     const fn new(
@@ -79,10 +81,6 @@ impl Layout {
 
     const fn with_experts(self, count: u64, chosen: u64) -> Self {
         Self { experts: Some(Experts { count, chosen }), ..self }
-    }
-
-    const fn with_norms(self) -> Self {
-        Self { has_norms: true, ..self }
     }
 
     fn attend(&self, n: &Net, x: &NetValue) -> NetValue {
@@ -148,5 +146,5 @@ fn llama(n: &Net, sizes: Sizes, layout: &Layout) -> NetValue {
         h = layout.layer(n, h);
     }
     let scores = n.dense(n.rms_norm(h), layout.vocabulary);
-    next_token_loss(n, scores, shape)
+    loss_of_each(n, scores, shape)
 }

@@ -12,8 +12,9 @@
 //! The softmax adds the bias of the relative positions from its table; transformers keeps it as a tensor of the size of
 //! one sequence's scores.
 
-use super::attention::{Heads, attention, biased_attention, next_token_loss};
+use super::attention::{Heads, attention, biased_attention};
 use crate::models::net::{Net, NetValue, Parameter};
+use crate::models::nets::blocks::loss_of_each;
 use crate::models::nets::model::{Input, Model, Published, Sizes};
 
 pub(crate) static MODELS: [Model; 1] = [Model {
@@ -71,5 +72,5 @@ fn t5(n: &Net, sizes: Sizes) -> NetValue {
     let h = stack(n, &shape, table, Some(&source));
     drop(source);
     let scores = n.project(n.scale(h), VOCABULARY, [table]);
-    next_token_loss(n, scores, shape)
+    loss_of_each(n, scores, shape)
 }

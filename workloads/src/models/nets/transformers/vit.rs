@@ -9,9 +9,9 @@
 //! The class token and the position embeddings are looked up for each image. The table of positions grows with the
 //! image.
 
-use super::attention::{Heads, attention};
-use crate::models::net::{Function, Net, NetValue, Window};
-use crate::models::nets::blocks::{classify, images};
+use super::gpt2::layer;
+use crate::models::net::{Net, NetValue, Window};
+use crate::models::nets::blocks::{classify, embed, images};
 use crate::models::nets::model::{Model, Published, Sizes, image};
 
 pub(crate) static MODELS: [Model; 1] = [Model {
@@ -24,29 +24,16 @@ pub(crate) static MODELS: [Model; 1] = [Model {
 
 const WIDTH: u64 = 768;
 
-fn layer(n: &Net, x: NetValue) -> NetValue {
-    let shape = x.shape().to_vec();
-    let joined = n.dense_bias(n.layer_norm(x.clone()), 3 * WIDTH);
-    let part = |index: u64| n.slice(joined.clone(), vec![0, 0, index * WIDTH], shape.clone());
-    let context = attention(n, [0, 1, 2].map(part), Heads { queries: 12, keys: 12 }, false);
-    let h = n.add(n.dense_bias(context, WIDTH), x);
-    let hidden = n.each(Function::Gelu, n.dense_bias(n.layer_norm(h.clone()), 4 * WIDTH));
-    n.add(n.dense_bias(hidden, WIDTH), h)
-}
-
 fn vit(n: &Net, sizes: Sizes) -> NetValue {
     let (x, labels) = images(n, sizes);
     let map = n.conv_bias(x, WIDTH, Window::square(16).with_stride(16));
     let patches = map.shape()[2] * map.shape()[3];
     let patch_tokens = n.reshape(map, vec![sizes.batch, patches, WIDTH]);
-    let look_up = |rows: u64| {
-        let indices = n.new_input(vec![sizes.batch, rows]);
-        n.embedding(&indices, n.new_parameter(vec![rows, WIDTH]), WIDTH)
-    };
+    let look_up = |rows: u64| embed(n, vec![sizes.batch, rows], rows, WIDTH);
     let tokens = n.concat(vec![look_up(1), patch_tokens]);
     let mut h = n.add(tokens, look_up(patches + 1));
     for _ in 0..12 {
-        h = layer(n, h);
+        h = layer(n, h, 12, false);
     }
     let class = n.slice(n.layer_norm(h), vec![0, 0, 0], vec![sizes.batch, 1, WIDTH]);
     classify(n, n.dense_bias(n.reshape(class, vec![sizes.batch, WIDTH]), 1000), labels.as_ref())

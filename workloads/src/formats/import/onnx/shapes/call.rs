@@ -1,6 +1,6 @@
 //! A node with what is known of its inputs, and what the rules of several operators ask of it.
 
-use super::value::{Value, element_count};
+use super::value::Value;
 use crate::formats::import::onnx::messages::{Attribute, Node, Tensor};
 
 /// A node with what is known of its inputs.
@@ -123,11 +123,6 @@ fn cut(axis: usize, extent: i64, start: i64, end: i64, step: i64) -> Cut {
     };
     let count = u64::try_from(span).map_or(0, |span| span.div_ceil(step.unsigned_abs()));
     Cut { axis, start, step, count }
-}
-
-/// Whether a shape holds as many elements as another.
-pub(crate) fn same_elements(a: &[u64], b: &[u64]) -> bool {
-    element_count(a).is_some() && element_count(a) == element_count(b)
 }
 
 pub(crate) fn unsigned(int: i64) -> Result<u64, String> {

@@ -19,7 +19,31 @@ use self::call::Call;
 use self::rules::infer_outputs;
 use self::value::{MOST_DIMENSIONS, Value, few_dimensions};
 use super::messages::{Graph, Node, ValueInfo};
-use super::wrong::{ModelFault, SHOWN, brief, shown};
+use crate::formats::error::{quote_excerpt, quote_names};
+
+/// What is wrong with a graph.
+#[derive(Debug)]
+pub(crate) struct ModelFault {
+    /// The node, if it is one.
+    pub(crate) node: Option<usize>,
+    pub(crate) reason: String,
+}
+
+impl From<String> for ModelFault {
+    fn from(reason: String) -> Self {
+        Self { node: None, reason }
+    }
+}
+
+impl ModelFault {
+    /// What is wrong with a node.
+    pub(crate) const fn from_node(node: usize, reason: String) -> Self {
+        Self { node: Some(node), reason }
+    }
+}
+
+/// Names in a list of an error.
+const SHOWN: usize = 8;
 
 /// What is known of the values of a graph, by name.
 pub(crate) struct Shapes<'g> {
@@ -68,7 +92,7 @@ impl<'g> Shapes<'g> {
         for tensor in graph.initializers.iter().chain(sparse) {
             let name = tensor.name.as_deref().unwrap_or_default();
             let value = Value::of_tensor(tensor)
-                .map_err(|reason| format!("the initializer `{}`: {reason}", shown(name)))?;
+                .map_err(|reason| format!("the initializer `{}`: {reason}", quote_excerpt(name)))?;
             self.values.insert(name, value);
         }
         Ok(())
@@ -83,14 +107,12 @@ impl<'g> Shapes<'g> {
         };
         let Some(said) = &tensor.shape else { return Ok(None) };
         few_dimensions(said.dims.len())
-            .map_err(|reason| format!("the value `{}`: {reason}", shown(&info.name)))?;
+            .map_err(|reason| format!("the value `{}`: {reason}", quote_excerpt(&info.name)))?;
         let mut shape = Vec::new();
         for (at, dim) in said.dims.iter().enumerate() {
             let known = dim.value.and_then(|value| u64::try_from(value).ok());
-            shape.push(match known {
-                Some(value) => Some(value),
-                None => dims.look_up(dim.param.as_deref().unwrap_or_default(), &info.name, at),
-            });
+            let param = dim.param.as_deref().unwrap_or_default();
+            shape.push(known.or_else(|| dims.look_up(param, &info.name, at)));
         }
         let shape: Option<Vec<u64>> = shape.into_iter().collect();
         Ok(shape.map(|shape| Value::new(tensor.elem_type, shape)))
@@ -160,7 +182,7 @@ impl<'g> Unknown<'g> {
             0 => String::new(),
             more => format!(" and {more} more values"),
         };
-        let (name, op) = (shown(name), shown(&nodes[number].op_type));
+        let (name, op) = (quote_excerpt(name), quote_excerpt(&nodes[number].op_type));
         let first = match is_dynamic {
             true => {
                 ", after onnx.tools.update_model_dims has fixed what is dynamic (--dim is for this import alone)"
@@ -192,23 +214,27 @@ impl Dims<'_> {
         if let Some((name, _)) = self.given.iter().find(|(name, _)| !self.all.contains(name)) {
             let there = match self.all.is_empty() {
                 true => "it has no dynamic dimension".to_owned(),
-                false => format!("it has {}", list_names(&self.all)),
+                false => format!("it has {}", quote_names(self.all.iter(), SHOWN)),
             };
-            return Err(format!("there is no dimension `{}` in it; {there}", shown(name)));
+            return Err(format!("there is no dimension `{}` in it; {there}", quote_excerpt(name)));
         }
         if missing.is_empty() {
             return Ok(());
         }
         let example = missing.first().map_or("", String::as_str);
-        Err(format!("dynamic dimensions: {}; fix each, as in --dim '{example}=1'", list_names(missing)))
+        let names = quote_names(missing.iter(), SHOWN);
+        Err(format!("dynamic dimensions: {names}; fix each, as in --dim '{example}=1'"))
     }
 }
 
-fn list_names(names: &BTreeSet<String>) -> String {
-    let quoted: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{}`", shown(name))).collect();
-    let more = names.len().saturating_sub(SHOWN);
-    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    format!("{}{more}", quoted.join(", "))
+/// A reason that may quote shapes of any length, for a message.
+fn brief(reason: &str) -> String {
+    const MOST: usize = 200;
+    let mut brief: String = reason.chars().filter(|letter| !letter.is_control()).take(MOST).collect();
+    if brief.len() < reason.len() {
+        brief.push_str("...");
+    }
+    brief
 }
 
 #[cfg(test)]

@@ -61,14 +61,15 @@ pub(crate) fn infer_outputs(call: &Call<'_>) -> Result<Vec<Value>, String> {
         "DequantizeLinear" => one(call.required_input(1)?.elem, &call.required_input(0)?.shape),
         "Conv" => windows::infer_convolution(call, 1, call.required_input(0)?.elem),
         "ConvInteger" => windows::infer_convolution(call, 1, INT32),
-        "QLinearConv" => windows::infer_convolution(call, 3, quantized_element(call)?),
+        // The elements are those of the last zero point.
+        "QLinearConv" => windows::infer_convolution(call, 3, call.required_input(7)?.elem),
         "ConvTranspose" => windows::infer_transposed(call),
         "MaxPool" | "AveragePool" | "LpPool" => windows::infer_pool(call),
         "GlobalAveragePool" | "GlobalMaxPool" | "GlobalLpPool" => windows::global_pool(call),
         "Gemm" => infer_gemm(call),
         "MatMul" => infer_matmul(call, 1, call.required_input(0)?.elem),
         "MatMulInteger" => infer_matmul(call, 1, INT32),
-        "QLinearMatMul" => infer_matmul(call, 3, quantized_element(call)?),
+        "QLinearMatMul" => infer_matmul(call, 3, call.required_input(7)?.elem),
         "Einsum" => einsum::infer_einsum(call),
         "Constant" => infer_constant(call),
         "ConstantOfShape" => constant_of_shape(call),
@@ -129,11 +130,6 @@ fn infer_gemm(call: &Call<'_>) -> Result<Vec<Value>, String> {
     let rows = if call.int_attribute("transA", 0) != 0 { a1 } else { a0 };
     let columns = if call.int_attribute("transB", 0) != 0 { b0 } else { b1 };
     one(a.elem, &[*rows, *columns])
-}
-
-/// The element type of the output of an operator on quantized values: that of its last zero point.
-fn quantized_element(call: &Call<'_>) -> Result<i32, String> {
-    Ok(call.required_input(7)?.elem)
 }
 
 /// A product of the first input and another one.

@@ -126,15 +126,11 @@ mod tests {
     #[test]
     fn keys_are_those_of_the_first_object() {
         let found = |json: &str| -> Vec<String> {
-            object_keys(json.as_bytes())
-                .into_iter()
-                .map(|key| String::from_utf8_lossy(key).into_owned())
-                .collect()
+            let keys = object_keys(json.as_bytes()).into_iter();
+            keys.map(|key| String::from_utf8_lossy(key).into_owned()).collect()
         };
-        assert_eq!(
-            found(r#"{"a" : {"b":1}, "c":["d"], "e":"f\\","g":"h\"i","j":1} {"k":1}"#),
-            ["a", "c", "e", "g", "j"]
-        );
+        let keys = found(r#"{"a" : {"b":1}, "c":["d"], "e":"f\\","g":"h\"i","j":1} {"k":1}"#);
+        assert_eq!(keys, ["a", "c", "e", "g", "j"]);
         assert_eq!(found(r#"{"a":1,"b""#), ["a"]);
         assert_eq!(found(r#"{"a":1,"b"#), ["a"]);
         assert!(found(r#"[{"a":1}]"#).is_empty() && found("").is_empty());

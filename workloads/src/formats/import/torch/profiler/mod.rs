@@ -243,15 +243,10 @@ fn build_part(
     sort(&mut lives);
     let most = |of: fn(&Memory) -> Option<u64>| memory.iter().filter_map(of).max();
     let reserved = most(|event| event.reserved).filter(|&bytes| bytes > 0);
-    let mut metadata = vec![
-        ("framework", "pytorch".to_owned()),
-        ("recorder", "torch.profiler".to_owned()),
-        ("device", name.clone()),
-    ];
-    metadata.extend(reserved.map(|bytes| ("torch-reserved-peak-bytes", bytes.to_string())));
     let widest = if memory[0].device.0 == 0 { CPU_ALIGNMENT } else { BLOCK };
     let placement = lives.iter().map(|life| Some(life.address)).collect();
-    let trace = trace(file, options, &metadata, (lives, widest), |op| names.get(op as usize).cloned())?;
+    let of = ("torch.profiler", name.as_str(), reserved);
+    let trace = trace(file, options, of, (lives, widest), |op| names.get(op as usize).cloned())?;
     let framework = Framework {
         allocated_peak: most(|event| event.allocated).map(Bytes::new),
         reserved_peak: reserved.map(Bytes::new),
@@ -268,10 +263,8 @@ fn never_seen(memory: &[Memory], lives: &[Life]) -> Option<Dropped> {
     let known: i128 = lives.iter().filter(|life| life.start == 0).map(|life| i128::from(life.size)).sum();
     let bytes = u64::try_from(before - known).ok().filter(|&bytes| bytes > 0)?;
     let why = "no event says how large they are; they are not in the trace, but in the profiler's own totals";
-    Some(
-        Dropped::new(1, "group of buffers from before the recording that it never frees", why)
-            .with_bytes(bytes),
-    )
+    let what = "group of buffers from before the recording that it never frees";
+    Some(Dropped::new(1, what, why).with_bytes(bytes))
 }
 
 /// The innermost operation that was under way at each memory event, in the thread of the event.

@@ -155,14 +155,8 @@ impl Layout {
     fn block_size(&self, life: &Life, segments: &[Segment], rules: &Rules) -> u64 {
         let rounded = rules.round_request(life.size);
         let below = self.held.range(..=life.address).next_back().map(|(_, &index)| &segments[index]);
-        let Some(segment) =
-            below.filter(|segment| segment.address.saturating_add(segment.size) > life.address)
-        else {
-            return rounded;
-        };
-        if life.start == 0 {
-            return rounded;
-        }
+        let is_inside = |segment: &&Segment| segment.address.saturating_add(segment.size) > life.address;
+        let Some(segment) = below.filter(is_inside).filter(|_| life.start > 0) else { return rounded };
         // As far as it matters: a segment that grows may have many pieces.
         let enough = life.address.saturating_add(rounded).saturating_add(BLOCK);
         let next = self.used.range(life.address.saturating_add(1)..).next();
@@ -234,10 +228,8 @@ mod tests {
     #[test]
     fn requests_are_rounded_by_the_settings() {
         let rules = Rules::default();
-        assert_eq!(
-            [0, 1, 512, 513, u64::MAX].map(|size| rules.round_request(size)),
-            [512, 512, 512, 1024, u64::MAX]
-        );
+        let rounded = [0, 1, 512, 513, u64::MAX].map(|size| rules.round_request(size));
+        assert_eq!(rounded, [512, 512, 512, 1024, u64::MAX]);
         let mut rules = Rules { divisions: [4; 16], ..Rules::default() };
         // Between 1024 and 2048, and between 4096 and 8192: quarters, but from 4 x 512 bytes on only.
         assert_eq!([1200, 4097, 4096, 8191].map(|size| rules.round_request(size)), [1536, 5120, 4096, 8192]);

@@ -40,7 +40,7 @@ pub(crate) struct DeviceReader<'f> {
     device: u64,
     fields: Fields<10>,
     /// Events so far.
-    events: u64,
+    pub(crate) events: u64,
     lives: Lives,
     held: Held,
     stacks: Stacks,
@@ -67,12 +67,6 @@ impl<'f> DeviceReader<'f> {
             counted: None,
             unknown: 0,
         }
-    }
-
-    /// Events so far.
-    #[cfg(test)]
-    pub(crate) const fn event_count(&self) -> u64 {
-        self.events
     }
 
     /// Takes the next events of the history.
@@ -234,7 +228,7 @@ impl<'f> DeviceReader<'f> {
         }
         sort(&mut lives);
         let counts = allocator_counts(&lives, end, &last, counted);
-        let (stacks, rules) = (self.stacks.name_stacks(), snapshot.rules.clone());
+        let (stacks, rules) = (self.stacks.found, snapshot.rules.clone());
         let without = failures.len().saturating_sub(MOST_STACKS);
         let failures = failures.into_iter().enumerate().map(|(number, (failure, stack))| {
             let stack = if number < without { Vec::new() } else { stacks.stack_frames(stack) };
@@ -261,21 +255,16 @@ pub(crate) struct Device {
 impl Device {
     pub(crate) fn build_part(self, file: &str, options: &ReadOptions) -> Result<Part, FormatError> {
         let Self { name, lives, segments, stacks, failures, counts, rules } = self;
-        let reserved = (!segments.is_empty()).then(|| reserved_peak(&segments).0);
-        let mut metadata = vec![
-            ("framework", "pytorch".to_owned()),
-            ("recorder", "torch.cuda.memory._snapshot".to_owned()),
-            ("device", name.clone()),
-        ];
-        metadata.extend(reserved.map(|bytes| ("torch-reserved-peak-bytes", bytes.to_string())));
-        let allocated = most_at_once(lives.iter().map(|life| ((life.start, life.end), life.block))).0;
+        let reserved = (!segments.is_empty()).then(|| reserved_peak(&segments));
+        let allocated = most_at_once(lives.iter().map(|life| ((life.start, life.end), life.block)));
         let tail = |life: &Life| life.block.saturating_sub(rules.round_request(life.size));
         let placement = lives.iter().map(|life| Some(life.address)).collect();
         let taken = lives.iter().map(|life| life.block).collect();
         let tails = lives.iter().map(tail).collect();
         let stack_of = lives.iter().map(|life| life.stack).collect();
         let streams = lives.iter().map(|life| life.stream).collect();
-        let trace = trace(file, options, &metadata, (lives, BLOCK), |stack| stacks.naming_frame(stack))?;
+        let of = ("torch.cuda.memory._snapshot", name.as_str(), reserved);
+        let trace = trace(file, options, of, (lives, BLOCK), |stack| stacks.naming_frame(stack))?;
         let framework = Framework {
             reserved_peak: reserved.map(Bytes::new),
             placement,

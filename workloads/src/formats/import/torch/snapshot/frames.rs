@@ -28,7 +28,7 @@ pub(crate) struct Stacks {
     lines: usize,
     left_out: u64,
     by_frames: FxHashMap<Stack, u32>,
-    found: NamedStacks,
+    pub(crate) found: NamedStacks,
 }
 
 /// Stacks, and for each the frame that a buffer is named by.
@@ -50,12 +50,9 @@ impl NamedStacks {
 
     /// The frames of a stack.
     pub(crate) fn stack_frames(&self, stack: Option<u32>) -> Vec<String> {
-        let frames = stack.and_then(|stack| self.all.get(stack as usize));
-        frames
-            .into_iter()
-            .flat_map(|stack| &**stack)
-            .map(|&frame| self.frames[frame as usize].clone())
-            .collect()
+        let stack = stack.and_then(|stack| self.all.get(stack as usize));
+        let frames = stack.into_iter().flat_map(|stack| &**stack);
+        frames.map(|&frame| self.frames[frame as usize].clone()).collect()
     }
 }
 
@@ -102,10 +99,6 @@ impl Stacks {
     pub(crate) fn left_out(&self) -> Option<Dropped> {
         let why = "the lines of the others take 16 MiB";
         Dropped::from_count(self.left_out, "frames of call stacks", why)
-    }
-
-    pub(crate) fn name_stacks(self) -> NamedStacks {
-        self.found
     }
 
     fn frame_number(&mut self, heap: &Heap, value: Value) -> Option<u32> {

@@ -137,7 +137,7 @@ mod tests {
         let mut histories = Histories { file: "large", devices: Vec::new() };
         let (heap, _) =
             pickle::load_pickle("large", &bytes[..], InputLimits::default(), &mut histories).expect("valid");
-        assert_eq!(histories.devices[0].event_count(), events);
+        assert_eq!(histories.devices[0].events, events);
         (bytes.len() as u64, heap.room_bytes() as u64)
     }
 

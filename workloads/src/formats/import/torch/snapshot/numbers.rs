@@ -6,20 +6,11 @@ use crate::formats::import::pickle::{Heap, Value};
 /// The error for an entry that is not a dict, or that was read already. Events, segments and blocks must be dicts of their
 /// own: otherwise a small file could stand for a recording of any length.
 pub(crate) fn no_dict(file: &str, heap: &Heap, place: &str, value: Value) -> FormatError {
-    match heap.is_taken(value) {
-        true => {
-            let byte = heap.byte_of(value).unwrap_or(0);
-            FormatError::at_byte(
-                file,
-                byte,
-                format!("{place} is a dict that was read already: each is there once"),
-            )
-        }
-        false => {
-            let reason = format!("{place} is a value of type {}, not a dict", value.type_name());
-            FormatError::at_byte(file, 0, reason)
-        }
+    if heap.is_taken(value) {
+        let reason = format!("{place} is a dict that was read already: each is there once");
+        return FormatError::at_byte(file, heap.byte_of(value).unwrap_or(0), reason);
     }
+    FormatError::at_byte(file, 0, format!("{place} is a value of type {}, not a dict", value.type_name()))
 }
 
 /// The private pool that a pair of numbers names; what says nothing belongs to the common one.

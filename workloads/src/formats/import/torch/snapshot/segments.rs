@@ -112,24 +112,22 @@ impl Held {
     }
 }
 
-/// The most bytes that were held at once, and the first step at which they were.
-pub(crate) fn reserved_peak(segments: &[Segment]) -> (u64, u64) {
+/// The most bytes that were held at once.
+pub(crate) fn reserved_peak(segments: &[Segment]) -> u64 {
     most_at_once(segments.iter().map(|segment| (segment.steps, segment.size)))
 }
 
-/// The most bytes at once of what has steps and a size, and the first step at which they are there.
-pub(crate) fn most_at_once(all: impl Iterator<Item = ((u64, u64), u64)>) -> (u64, u64) {
+/// The most bytes at once of what has steps and a size.
+pub(crate) fn most_at_once(all: impl Iterator<Item = ((u64, u64), u64)>) -> u64 {
     let both = |((start, end), size)| [(start, i128::from(size)), (end, -i128::from(size))];
     let mut changes: Vec<(u64, i128)> = all.flat_map(both).collect();
     changes.sort_unstable();
-    let (mut held, mut most, mut at) = (0, 0, 0);
+    let (mut held, mut most) = (0_i128, 0_i128);
     for group in changes.chunk_by(|a, b| a.0 == b.0) {
         held += group.iter().map(|(_, bytes)| bytes).sum::<i128>();
-        if held > most {
-            (most, at) = (held, group[0].0);
-        }
+        most = most.max(held);
     }
-    (u64::try_from(most).unwrap_or(u64::MAX), at)
+    u64::try_from(most).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]
@@ -152,7 +150,7 @@ mod tests {
         held.give_back(piece(100, 50), 4);
         let all = held.finish_segments(&[piece(200, 10), piece(300, 5)], 9);
         assert_eq!(shown(&all), [(300, 5, 0, 9), (100, 50, 1, 4), (200, 10, 2, 9)]);
-        assert_eq!(reserved_peak(&all), (65, 2));
+        assert_eq!(reserved_peak(&all), 65);
     }
 
     #[test]
@@ -162,7 +160,7 @@ mod tests {
         held.take_piece(piece(100, 20), 5);
         let all = held.finish_segments(&[piece(100, 20)], 6);
         assert_eq!(shown(&all), [(100, 50, 0, 3), (100, 20, 5, 6)]);
-        assert_eq!(reserved_peak(&all), (50, 0));
+        assert_eq!(reserved_peak(&all), 50);
     }
 
     #[test]
@@ -183,7 +181,7 @@ mod tests {
             (15, 3, 2, 9),
         ];
         assert_eq!(shown(&all), expected);
-        assert_eq!(reserved_peak(&all), (24, 2));
+        assert_eq!(reserved_peak(&all), 24);
     }
 
     #[test]
