@@ -1,29 +1,18 @@
 //! Measures how much faster the decoder of local search is after an exchange of two buffers than from scratch.
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use planlab_dsa::{Buffer, Bytes, Instance, LiveRange};
+use planlab_dsa::Instance;
+use planlab_dsa::testing::{pseudo_random, test_buffer};
 use planlab_solvers::placement::search::DecoderProbe;
-
-/// A linear congruential generator: gives the same instance every time.
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, limit: u32) -> u32 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        u32::try_from((self.0 >> 33) % u64::from(limit)).expect("below a 32-bit limit")
-    }
-}
 
 /// Random buffers; about `live` of them are live at one step.
 fn random(buffers: u32, live: u32) -> Instance {
-    let mut draw = Draw(7);
+    let mut draw = pseudo_random(7);
+    let mut below = |limit: u32| u32::try_from(draw(limit.into())).expect("below a 32-bit limit");
     let horizon = 50 * buffers / live;
     let buffer = |_| {
-        let (start, width) = (draw.below(horizon), 1 + draw.below(100));
-        Buffer::new(
-            Bytes::new(u64::from(1 + draw.below(1000))),
-            LiveRange::new(start, start + width).expect("not empty"),
-        )
+        let (start, width) = (below(horizon), 1 + below(100));
+        test_buffer(u64::from(1 + below(1000)), start, start + width)
     };
     Instance::from_buffers((0..buffers).map(buffer).collect()).expect("valid")
 }

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use planlab_dsa::{Budget, Buffer, Bytes, Descriptor, Guarantee, Instance, LiveRange, Planner, execute};
+use planlab_dsa::testing::{pseudo_random, test_buffer};
+use planlab_dsa::{Budget, Descriptor, Guarantee, Instance, Planner, execute};
 
 /// Layers of the net; the trace repeats forward and backward passes over them.
 const LAYERS: u32 = 100;
@@ -17,34 +18,25 @@ const LAYERS: u32 = 100;
 /// Training steps one after the other. Each layer has an activation that lives until its backward step, a workspace,
 /// and a gradient.
 fn net(buffers: usize) -> Instance {
-    let mut draw = Draw(buffers as u64 + 1);
+    let mut draw = pseudo_random(buffers as u64 + 1);
+    let mut below = |limit: u32| u32::try_from(draw(limit.into())).expect("below a 32-bit limit");
     let mut all = Vec::with_capacity(buffers + 3);
     let mut step = 0;
     while all.len() < buffers {
         for layer in 0..LAYERS {
             let (forward, backward) = (step + 2 * layer, step + 4 * LAYERS - 2 * layer);
             for (start, end) in
-                [(forward, backward), (forward, forward + 1 + draw.below(3)), (backward - 2, backward + 1)]
+                [(forward, backward), (forward, forward + 1 + below(3)), (backward - 2, backward + 1)]
             {
-                let magnitude = 1 + draw.below(14);
-                let size = Bytes::new(512 * u64::from(1 + draw.below(1 << magnitude)));
-                all.push(Buffer::new(size, LiveRange::new(start, end).expect("not empty")));
+                let magnitude = 1 + below(14);
+                let size = 512 * u64::from(1 + below(1 << magnitude));
+                all.push(test_buffer(size, start, end));
             }
         }
         step += 4 * LAYERS;
     }
     all.truncate(buffers);
     Instance::from_buffers(all).expect("valid")
-}
-
-/// A linear congruential generator: gives the same trace every time.
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, limit: u32) -> u32 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        u32::try_from((self.0 >> 33) % u64::from(limit)).expect("below a 32-bit limit")
-    }
 }
 
 /// The first part of a key.

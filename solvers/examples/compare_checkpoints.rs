@@ -87,7 +87,7 @@ impl<'p> Comparison<'p> {
             "{},{},{},{maps},{candidates},{},{:.0},{},{},{},{},{},{:.4}",
             net.name(),
             net.batch(),
-            name(rule),
+            rule,
             thresholds.join(";"),
             row.best.threshold,
             row.best.cut.kept.len(),
@@ -97,15 +97,6 @@ impl<'p> Comparison<'p> {
             self.own(row.packed.height()),
             row.packed.seconds() / self.kept.1,
         );
-    }
-}
-
-const fn name(rule: Update) -> &'static str {
-    match rule {
-        Update::Mean => "mean",
-        Update::Chen => "chen",
-        Update::Memonger => "memonger",
-        Update::Equal => "equal",
     }
 }
 
@@ -148,11 +139,9 @@ impl Summary {
 }
 
 fn candidates() -> Result<Candidates, String> {
-    match std::env::args().nth(1).as_deref() {
-        None | Some("articulation") => Ok(Candidates::Articulation),
-        Some("scored") => Ok(Candidates::Scored),
-        Some(other) => Err(format!("candidates are `articulation` or `scored`, not `{other}`")),
-    }
+    let Some(name) = std::env::args().nth(1) else { return Ok(Candidates::default()) };
+    let found = Candidates::ALL.into_iter().find(|candidates| candidates.name() == name);
+    found.ok_or_else(|| format!("candidates are `articulation` or `scored`, not `{name}`"))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -169,7 +158,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let least = rows.iter().map(|row| row.best.cost).min().unwrap_or(0);
         for (rule, row) in Update::ALL.into_iter().zip(&rows) {
             comparison.print(rule, row);
-            summaries.entry(name(rule)).or_default().add(&comparison, row, least);
+            summaries.entry(rule.name()).or_default().add(&comparison, row, least);
         }
     }
     eprintln!("rule      nets least free list / kept offsets / free list offsets/load   time");

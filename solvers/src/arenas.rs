@@ -73,7 +73,6 @@ struct KnownArena {
     is_done: bool,
 }
 
-/// All arenas of an instance, and their states.
 struct Arenas<'p> {
     parts: &'p [ArenaPart],
     known: Vec<KnownArena>,
@@ -118,7 +117,10 @@ impl<'p> Arenas<'p> {
         let informed = Informed { planner, bound: self.known[at].bound };
         let Ended { end, bound, work } =
             run_nested(run, &informed, &parts[at].instance, share, |run, event| {
-                self.take_event(run, at, event)?;
+                match event {
+                    Event::Incumbent(plan) => self.take_plan(run, at, plan)?,
+                    Event::Bound(bound) => self.take_bound(run, at, *bound)?,
+                }
                 let has_first = is_first && self.known[at].best.is_some();
                 Ok(if has_first { Then::End } else { Then::GoOn })
             })?;
@@ -140,10 +142,9 @@ impl<'p> Arenas<'p> {
         let parts = u32::try_from(to_come).expect("there are at most 65535 arenas");
         let (wall, work) = match (run.remaining_time(), run.remaining_work()) {
             (wall, Some(work)) => (wall, Some((work / u64::from(parts)).max(1))),
-            (Some(wall), None) if !by_work && self.waits_for_a_plan(at) => {
-                (Some(wall / parts), Some(u64::MAX))
+            (Some(wall), None) if !by_work => {
+                (Some(wall / parts), self.waits_for_a_plan(at).then_some(u64::MAX))
             }
-            (Some(wall), None) if !by_work => (Some(wall / parts), None),
             (wall, None) => (wall, Some(self.first_share(at) << round.min(MOST_DOUBLINGS))),
         };
         Share { wall, work, target: self.target_height(run, at), hints: self.starting_hints(run, at) }
@@ -167,12 +168,11 @@ impl<'p> Arenas<'p> {
         if known.best.is_none() {
             return known.capacity;
         }
-        let others = (0..self.known.len()).filter(|&other| other != at);
-        let mut left = run.target()?.get();
-        for other in others {
+        let mut others = (0..self.known.len()).filter(|&other| other != at);
+        let left = others.try_fold(run.target()?.get(), |left, other| {
             let (height, _) = self.known[other].best.as_ref()?;
-            left = left.checked_sub(height.get())?;
-        }
+            left.checked_sub(height.get())
+        })?;
         (left >= known.bound.best_claim(Scope::Any).value.get()).then(|| Bytes::new(left))
     }
 
@@ -183,13 +183,6 @@ impl<'p> Arenas<'p> {
         }
         let hints = run.hints()?;
         Some(self.parts[at].ids.iter().map(|id| hints[id.index()]).collect())
-    }
-
-    fn take_event(&mut self, run: &mut Run<'_>, at: usize, event: &Event<'_>) -> Result<(), Halt> {
-        match event {
-            Event::Incumbent(plan) => self.take_plan(run, at, plan),
-            Event::Bound(bound) => self.take_bound(run, at, *bound),
-        }
     }
 
     fn take_plan(&mut self, run: &mut Run<'_>, at: usize, plan: &VerifiedPlan<'_>) -> Result<(), Halt> {
@@ -223,7 +216,6 @@ impl<'p> Arenas<'p> {
         heights.try_fold(Bytes::ZERO, |sum, height| sum.checked_add(height?))
     }
 
-    /// The best plans combined.
     fn combined_plan(&self) -> Plan {
         let mut whole = Plan::from_offsets(vec![Offset::default(); self.count]);
         for (part, known) in self.parts.iter().zip(&self.known) {
@@ -258,24 +250,15 @@ impl Planner for Informed<'_> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Arena, Budget, Buffer, Honours, LiveRange, Outcome, execute};
+    use planlab_dsa::{Budget, Buffer, Outcome, execute};
 
     use super::*;
     use crate::placement::exact::Exact;
-    use crate::placement::testing::test_descriptor;
+    use crate::placement::testing::{scripted_by_arena, test_arena, test_buffer};
 
     /// Stacks everything, leaves one granule less below at each step while it can, and never ends.
-    struct Endless;
-
-    impl Planner for Endless {
-        fn descriptor(&self) -> Descriptor {
-            test_descriptor("endless", Honours { arenas: true, work_limit: true, ..Honours::default() })
-        }
-
-        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-            if has_arenas(run.instance()) {
-                return plan_each_arena(self, run);
-            }
+    fn endless() -> impl Planner {
+        scripted_by_arena("endless", |run| {
             for above in (0..).map(|at: u64| 100_u64.saturating_sub(at)) {
                 run.tick(100)?;
                 let mut top = above;
@@ -287,18 +270,16 @@ mod tests {
                 run.offer(Plan::from_offsets(stack))?;
             }
             Ok(())
-        }
+        })
     }
 
     fn buffer(size: u64, start: u32, end: u32, arena: u16) -> Buffer {
-        let live = LiveRange::new(start, end).expect("not empty");
-        Buffer::new(Bytes::new(size), live).in_arena(ArenaId::new(arena))
+        test_buffer(size, start, end).in_arena(ArenaId::new(arena))
     }
 
     fn instance(buffers: impl IntoIterator<Item = Buffer>, capacities: &[Option<u64>]) -> Instance {
-        let arena =
-            |capacity: &Option<u64>| Arena { name: String::new(), capacity: capacity.map(Bytes::new) };
-        Instance::builder().buffers(buffers).arenas(capacities.iter().map(arena)).build().expect("valid")
+        let arenas = capacities.iter().copied().map(test_arena);
+        Instance::builder().buffers(buffers).arenas(arenas).build().expect("valid")
     }
 
     /// A load of 20, but no plan lower than 21.
@@ -306,6 +287,13 @@ mod tests {
         let early = [(11, 0, 3), (6, 6, 8), (6, 1, 5), (3, 1, 4)];
         let late = [(4, 3, 6), (7, 5, 7), (7, 3, 7), (12, 7, 8)];
         early.into_iter().chain(late).map(move |(size, start, end)| buffer(size, start, end, arena))
+    }
+
+    /// How a run with a target ends, and the height of its plan.
+    fn result(planner: &dyn Planner, instance: &Instance, target: Option<u64>) -> (Stop, Option<u64>) {
+        let budget = Budget { target: target.map(Bytes::new), ..Budget::default() };
+        let outcome = execute(planner, instance, budget, 0);
+        (outcome.end.clone().expect("no error"), outcome.height().map(Bytes::get))
     }
 
     fn heights<'i>(outcome: &'i Outcome<'_>) -> impl Iterator<Item = u64> + 'i {
@@ -316,7 +304,7 @@ mod tests {
     fn there_is_a_plan_as_soon_as_every_arena_has_one() {
         let three = instance((0..3).map(|arena| buffer(5, 0, 1, arena)), &[None, None, None]);
         let work = Some(3_000);
-        let outcome = execute(&Endless, &three, Budget { work, ..Budget::default() }, 0);
+        let outcome = execute(&endless(), &three, Budget { work, ..Budget::default() }, 0);
         // The first share finds one plan of 105 bytes for each; the rest is shared.
         assert_eq!(heights(&outcome).next(), Some(315));
         assert!(outcome.height() < Some(Bytes::new(315)), "{:?}", outcome.height());
@@ -327,8 +315,7 @@ mod tests {
     fn no_arena_waits_for_one_that_never_ends() {
         // Only the last plan ends this: there is no limit, and the planner never stops.
         let two = instance((0..2).map(|arena| buffer(5, 0, 1, arena)), &[None, None]);
-        let outcome = execute(&Endless, &two, Budget::default(), 0);
-        assert_eq!((outcome.end.clone(), outcome.height()), (Ok(Stop::Proved), Some(Bytes::new(10))));
+        assert_eq!(result(&endless(), &two, None), (Stop::Proved, Some(10)));
     }
 
     #[test]
@@ -343,28 +330,18 @@ mod tests {
     fn a_capacity_that_search_refutes_leaves_no_plan() {
         for capacities in [[None, Some(20)], [Some(20), None], [Some(20), Some(20)]] {
             let two = instance(above_load(0).chain(above_load(1)), &capacities);
-            let outcome = execute(&Exact, &two, Budget::default(), 0);
-            assert_eq!(
-                (outcome.end.clone(), outcome.height()),
-                (Ok(Stop::Infeasible), None),
-                "{capacities:?}"
-            );
+            assert_eq!(result(&Exact, &two, None), (Stop::Infeasible, None), "{capacities:?}");
         }
     }
 
     #[test]
     fn the_target_is_one_for_all_arenas() {
         let two = instance(above_load(0).chain(above_load(1)), &[None, None]);
-        let end = |target: u64| {
-            let budget = Budget { target: Some(Bytes::new(target)), ..Budget::default() };
-            let outcome = execute(&Exact, &two, budget, 0);
-            (outcome.end.clone(), outcome.height())
-        };
-        assert_eq!(end(41).0, Ok(Stop::Infeasible));
-        let (met, height) = end(42);
-        assert!(matches!(met, Ok(Stop::Proved | Stop::TargetReached)), "{met:?}");
-        assert_eq!(height, Some(Bytes::new(42)));
-        assert_eq!(end(1_000).0, Ok(Stop::TargetReached));
+        let end = |target: u64| result(&Exact, &two, Some(target));
+        assert_eq!(end(41).0, Stop::Infeasible);
+        let met = end(42);
+        assert!(matches!(met, (Stop::Proved | Stop::TargetReached, Some(42))), "{met:?}");
+        assert_eq!(end(1_000).0, Stop::TargetReached);
     }
 
     #[test]
@@ -379,7 +356,6 @@ mod tests {
     #[test]
     fn an_instance_of_empty_arenas_has_a_plan() {
         let none = instance([], &[Some(1), None]);
-        let outcome = execute(&Exact, &none, Budget::default(), 0);
-        assert_eq!((outcome.end.clone(), outcome.height()), (Ok(Stop::Proved), Some(Bytes::ZERO)));
+        assert_eq!(result(&Exact, &none, None), (Stop::Proved, Some(0)));
     }
 }

@@ -1,6 +1,6 @@
 //! What an instance asks for: pins and the hand-overs that they need, windows, pairs to keep apart, capacities.
 
-use planlab_dsa::{Buffer, BufferId, InPlace, Instance, Offset, Plan};
+use planlab_dsa::{BufferId, InPlace, Instance, Offset, Plan};
 
 /// The hand-overs that the pinned buffers need among themselves; `None` if they cannot all stay at their pins, so that
 /// there is no plan at all.
@@ -9,17 +9,10 @@ use planlab_dsa::{Buffer, BufferId, InPlace, Instance, Offset, Plan};
 /// explain that.
 pub(crate) fn pinned_hand_overs(instance: &Instance) -> Option<Vec<InPlace>> {
     let is_pinned = |id: BufferId| instance.buffer(id).pin.is_some();
-    let mut pairs = instance.in_place().iter().filter(|pair| is_pinned(pair.output)).peekable();
-    if pairs.peek().is_none() {
+    if !instance.in_place().iter().any(|pair| is_pinned(pair.output)) {
         return Some(Vec::new());
     }
-    let mut chains = Chains::new(instance.len());
-    for &pair in
-        pairs.filter(|pair| encloses_output(instance.buffer(pair.input), instance.buffer(pair.output)))
-    {
-        chains.add_pair(pair);
-    }
-    let hand_overs = chains.hand_overs();
+    let hand_overs = hand_overs_between(instance, |id| instance.buffer(id).pin);
     are_pins_valid(instance, &hand_overs).then_some(hand_overs)
 }
 
@@ -42,19 +35,15 @@ pub(crate) fn is_kept_apart(instance: &Instance) -> Vec<bool> {
     is_apart
 }
 
-fn address_span(buffer: &Buffer) -> Option<(u64, u64)> {
-    let pin = buffer.pin?;
-    Some((pin.get(), pin.end_of(buffer.size)?.get()))
-}
-
-fn encloses_output(input: &Buffer, output: &Buffer) -> bool {
-    matches!((address_span(input), address_span(output)), (Some((a, a_end)), Some((b, b_end))) if a <= b && b_end <= a_end)
-}
-
 /// The hand-overs that the offsets need: an output that lies within its input takes its place.
 pub(crate) fn hand_overs_at(instance: &Instance, offsets: &[Offset]) -> Vec<InPlace> {
+    hand_overs_between(instance, |id| Some(offsets[id.index()]))
+}
+
+/// The same among the buffers that have an offset.
+fn hand_overs_between(instance: &Instance, offset: impl Fn(BufferId) -> Option<Offset>) -> Vec<InPlace> {
     let span = |id: BufferId| {
-        let offset = offsets[id.index()];
+        let offset = offset(id)?;
         Some((offset.get(), offset.end_of(instance.buffer(id).size)?.get()))
     };
     let lies_within = |pair: &&InPlace| match (span(pair.input), span(pair.output)) {
@@ -77,7 +66,6 @@ impl Chains {
         Self { input_of: vec![None; count], is_input: vec![false; count] }
     }
 
-    /// Adds a pair if possible.
     fn add_pair(&mut self, pair: InPlace) {
         let is_free = !self.is_input[pair.input.index()] && self.input_of[pair.output.index()].is_none();
         if is_free && self.first_of_chain(pair.input) != pair.output {
@@ -127,6 +115,8 @@ pub(crate) fn fits_arenas(instance: &Instance, offsets: &[Offset]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use planlab_dsa::Buffer;
+
     use super::*;
     use crate::placement::testing::{in_place, test_buffer};
 
@@ -143,20 +133,12 @@ mod tests {
 
     #[test]
     fn a_pinned_output_takes_the_place_of_the_pinned_input_around_it() {
-        let two = vec![pinned(8, 0, 2, 0), pinned(4, 1, 3, 4)];
-        assert_eq!(needed(two, &[(0, 1)]), Some(vec![(0, 1)]));
-    }
-
-    #[test]
-    fn a_pinned_output_elsewhere_needs_none() {
-        let two = vec![pinned(8, 0, 2, 0), pinned(4, 1, 3, 8)];
-        assert_eq!(needed(two, &[(0, 1)]), Some(vec![]));
-    }
-
-    #[test]
-    fn a_pinned_output_across_the_edge_of_its_input_leaves_no_plan() {
-        let two = vec![pinned(8, 0, 2, 0), pinned(4, 1, 3, 6)];
-        assert_eq!(needed(two, &[(0, 1)]), None);
+        for (place, pin, expected) in
+            [("inside", 4, Some(vec![(0, 1)])), ("elsewhere", 8, Some(vec![])), ("across the edge", 6, None)]
+        {
+            let two = vec![pinned(8, 0, 2, 0), pinned(4, 1, 3, pin)];
+            assert_eq!(needed(two, &[(0, 1)]), expected, "{place}");
+        }
     }
 
     #[test]

@@ -28,7 +28,6 @@ pub(crate) struct Share {
 }
 
 impl Share {
-    /// All remaining time and work of the outer run.
     pub(crate) fn all_remaining(run: &Run<'_>) -> Self {
         Self { wall: run.remaining_time(), work: run.remaining_work(), ..Self::default() }
     }
@@ -50,10 +49,6 @@ pub(crate) enum Then {
 }
 
 /// Runs a planner on another instance. Passes each event of it, and the outer run, to `take`.
-///
-/// # Errors
-///
-/// What `take` returns.
 pub(crate) fn run_nested<'o>(
     run: &mut Run<'o>,
     planner: &dyn Planner,
@@ -91,10 +86,6 @@ pub(crate) fn run_nested<'o>(
 }
 
 /// Raises the bound of a run in both scopes.
-///
-/// # Errors
-///
-/// The `Halt` of the run.
 pub(crate) fn raise_both(run: &mut Run<'_>, bound: Bound) -> Result<(), Halt> {
     for scope in [Scope::Any, Scope::NoHandOver] {
         let Claim { value, evidence } = bound.best_claim(scope);
@@ -105,66 +96,43 @@ pub(crate) fn raise_both(run: &mut Run<'_>, bound: Bound) -> Result<(), Halt> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Arena, ArenaId, Buffer, Descriptor, Evidence, Honours, LiveRange, Plan, execute};
+    use planlab_dsa::{ArenaId, Evidence, Plan, execute};
 
     use super::*;
-    use crate::arenas::{has_arenas, plan_each_arena};
     use crate::placement::Scaled;
-    use crate::placement::testing::test_descriptor;
+    use crate::placement::testing::{scripted_by_arena, test_arena, test_buffer};
 
     /// Units of work before the first event.
     const WORK: u64 = 1_000;
 
     /// Works for some time; then puts everything at the bottom, or states a bound.
-    struct Late {
-        bound: Option<Bytes>,
-    }
-
-    impl Planner for Late {
-        fn descriptor(&self) -> Descriptor {
-            test_descriptor("late", Honours { arenas: true, work_limit: true, ..Honours::default() })
-        }
-
-        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-            if has_arenas(run.instance()) {
-                return plan_each_arena(self, run);
-            }
+    fn late(bound: Option<Bytes>) -> impl Planner {
+        scripted_by_arena("late", move |run| {
             run.tick(WORK)?;
-            match self.bound {
+            match bound {
                 Some(bound) => run.raise_bound(bound, Scope::Any, Evidence::Search),
                 None => run.offer(Plan::from_offsets(vec![Offset::default(); run.instance().len()])),
             }
-        }
+        })
     }
 
     /// Works before each of two plans; the second is lower.
-    struct Stepwise;
-
-    impl Planner for Stepwise {
-        fn descriptor(&self) -> Descriptor {
-            test_descriptor("stepwise", Honours { arenas: true, work_limit: true, ..Honours::default() })
-        }
-
-        fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+    fn stepwise() -> impl Planner {
+        scripted_by_arena("stepwise", |run| {
             for above in [1, 0] {
                 run.tick(WORK)?;
                 run.offer(Plan::from_offsets(vec![Offset::new(above); run.instance().len()]))?;
             }
             Ok(())
-        }
+        })
     }
 
     /// A buffer of 5 bytes in each arena.
     fn instance(capacities: &[Option<u64>]) -> Instance {
-        let buffer = |arena: u16| {
-            let live = LiveRange::new(0, 1).expect("not empty");
-            Buffer::new(Bytes::new(5), live).in_arena(ArenaId::new(arena))
-        };
-        let arena =
-            |capacity: &Option<u64>| Arena { name: String::new(), capacity: capacity.map(Bytes::new) };
+        let buffer = |arena: u16| test_buffer(5, 0, 1).in_arena(ArenaId::new(arena));
         let count = u16::try_from(capacities.len()).expect("few");
         let builder = Instance::builder().buffers((0..count).map(buffer));
-        builder.arenas(capacities.iter().map(arena)).build().expect("valid")
+        builder.arenas(capacities.iter().copied().map(test_arena)).build().expect("valid")
     }
 
     fn end_and_work(planner: &dyn Planner, instance: &Instance, work: Option<u64>) -> (Stop, u64) {
@@ -174,26 +142,25 @@ mod tests {
 
     #[test]
     fn work_counts_where_an_inner_plan_decides() {
-        let late = Late { bound: None };
         for limit in [None, Some(1_000_000)] {
-            let scaled = end_and_work(&Scaled::new(Late { bound: None }), &instance(&[None]), limit);
+            let scaled = end_and_work(&Scaled::new(late(None)), &instance(&[None]), limit);
             assert_eq!(scaled, (Stop::Proved, WORK));
-            let two = end_and_work(&late, &instance(&[None, None]), limit);
+            let two = end_and_work(&late(None), &instance(&[None, None]), limit);
             assert_eq!(two, (Stop::Proved, 2 * WORK));
         }
     }
 
     #[test]
     fn work_counts_where_an_inner_bound_decides() {
-        let late = Late { bound: Some(Bytes::new(9)) };
+        let bounded = late(Some(Bytes::new(9)));
         let capacity = instance(&[Some(8), None]);
-        assert_eq!(end_and_work(&late, &capacity, None), (Stop::Infeasible, WORK));
+        assert_eq!(end_and_work(&bounded, &capacity, None), (Stop::Infeasible, WORK));
     }
 
     #[test]
     fn the_trajectory_says_what_work_each_plan_took() {
         let one = instance(&[None]);
-        let outcome = execute(&Scaled::new(Stepwise), &one, Budget::default(), 0);
+        let outcome = execute(&Scaled::new(stepwise()), &one, Budget::default(), 0);
         let planned = outcome.trajectory.iter().filter_map(|mark| Some((mark.height?, mark.work)));
         let mut planned: Vec<(Bytes, u64)> = planned.collect();
         planned.dedup();
@@ -204,7 +171,7 @@ mod tests {
 
     #[test]
     fn work_that_reaches_the_limit_ends_the_outer_run() {
-        let limit = end_and_work(&Scaled::new(Late { bound: None }), &instance(&[None]), Some(WORK));
+        let limit = end_and_work(&Scaled::new(late(None)), &instance(&[None]), Some(WORK));
         assert_eq!(limit, (Stop::WorkLimit, WORK));
     }
 }

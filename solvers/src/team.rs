@@ -10,9 +10,7 @@ use planlab_dsa::{Halt, PlanError, Run, Stop};
 pub(crate) struct RunOver<'o>(&'o AtomicBool);
 
 impl RunOver<'_> {
-    /// # Errors
-    ///
-    /// [`Stop::Cancelled`] once the run is over.
+    /// Returns [`Stop::Cancelled`] once the run is over.
     pub(crate) fn check_over(&self) -> Result<(), Halt> {
         if self.0.load(Ordering::Relaxed) { Err(Halt::Stop(Stop::Cancelled)) } else { Ok(()) }
     }
@@ -21,8 +19,17 @@ impl RunOver<'_> {
 /// The least stack of a worker, in bytes.
 const STACK: usize = 8 << 20;
 
-/// Calls `work` on as many threads as the run may use, each with a fork of the run and its number. The first worker
-/// that ends stops all others; its result is returned.
+/// Which workers end a team.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndsWith {
+    /// The first that ends stops all others.
+    First,
+    /// One that returns `Ok` lets the others continue.
+    All,
+}
+
+/// Calls `work` on as many threads as the run may use, each with a fork of the run and its number. Returns the result
+/// of the first worker that stops the others.
 ///
 /// `stack` is what each worker needs beyond the usual, in bytes.
 ///
@@ -32,31 +39,10 @@ const STACK: usize = 8 << 20;
 pub(crate) fn run_team(
     run: &mut Run<'_>,
     stack: usize,
+    ends_with: EndsWith,
     work: impl Fn(&mut Run<'_>, usize, &RunOver<'_>) -> Result<(), Halt> + Sync,
 ) -> Result<(), Halt> {
-    share_work(run, stack, true, &work)
-}
-
-/// The same, but a worker that returns `Ok` lets the others continue.
-///
-/// # Errors
-///
-/// As [`run_team`].
-pub(crate) fn all_of_team(
-    run: &mut Run<'_>,
-    stack: usize,
-    work: impl Fn(&mut Run<'_>, usize, &RunOver<'_>) -> Result<(), Halt> + Sync,
-) -> Result<(), Halt> {
-    share_work(run, stack, false, &work)
-}
-
-fn share_work(
-    run: &mut Run<'_>,
-    stack: usize,
-    first_ends_all: bool,
-    work: &(impl Fn(&mut Run<'_>, usize, &RunOver<'_>) -> Result<(), Halt> + Sync),
-) -> Result<(), Halt> {
-    let over = AtomicBool::new(false);
+    let (over, work) = (AtomicBool::new(false), &work);
     let forks: Vec<Run<'_>> = (0..run.threads().get()).map(|_| run.fork()).collect();
     let ends = thread::scope(|scope| {
         let mut workers = Vec::new();
@@ -64,23 +50,40 @@ fn share_work(
             let over = &over;
             let body = move || {
                 let ended = work(&mut fork, number, &RunOver(over));
-                let ends_all = first_ends_all || ended.is_err();
+                let ends_all = ends_with == EndsWith::First || ended.is_err();
                 (over.fetch_or(ends_all, Ordering::Relaxed) || !ends_all, ended)
             };
-            let worker = thread::Builder::new().stack_size(STACK + stack).spawn_scoped(scope, body);
-            workers.push(worker.map_err(|error| {
-                over.store(true, Ordering::Relaxed);
-                PlanError::Failed(format!("no thread: {error}"))
-            })?);
+            let worker = spawn_with_stack(scope, STACK + stack, body);
+            workers.push(worker.inspect_err(|_| over.store(true, Ordering::Relaxed))?);
         }
-        let join = |worker: thread::ScopedJoinHandle<'_, (bool, Result<(), Halt>)>| {
-            worker.join().unwrap_or_else(|panic| resume_unwind(panic))
-        };
-        Ok::<_, PlanError>(workers.into_iter().map(join).collect::<Vec<_>>())
+        Ok::<_, PlanError>(workers.into_iter().map(join_thread).collect::<Vec<_>>())
     })?;
     let error = ends.iter().find(|(_, ended)| matches!(ended, Err(Halt::Error(_))));
     let first = error.or(ends.iter().find(|(is_late, _)| !is_late));
     first.map_or(Ok(()), |(_, ended)| ended.clone())
+}
+
+/// Calls a function on a thread with `stack` bytes of stack; only the used part takes memory. Returns
+/// [`PlanError::Failed`] if the thread cannot be started.
+pub(crate) fn call_with_stack<T: Send>(
+    stack: usize,
+    call: impl FnOnce() -> T + Send,
+) -> Result<T, PlanError> {
+    thread::scope(|scope| spawn_with_stack(scope, stack, call).map(join_thread))
+}
+
+fn spawn_with_stack<'s, T: Send + 's>(
+    scope: &'s thread::Scope<'s, '_>,
+    stack: usize,
+    call: impl FnOnce() -> T + Send + 's,
+) -> Result<thread::ScopedJoinHandle<'s, T>, PlanError> {
+    let started = thread::Builder::new().stack_size(stack).spawn_scoped(scope, call);
+    started.map_err(|error| PlanError::Failed(format!("no thread: {error}")))
+}
+
+/// Waits for a thread; its panic goes on in this one.
+fn join_thread<T>(thread: thread::ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
 }
 
 #[cfg(test)]
@@ -103,7 +106,7 @@ mod tests {
     #[test]
     fn the_first_to_end_ends_all() {
         let ended = end(|run| {
-            run_team(run, 0, |_, number, over| match number {
+            run_team(run, 0, EndsWith::First, |_, number, over| match number {
                 1 => Err(Halt::Stop(Stop::WorkLimit)),
                 _ => loop {
                     over.check_over()?;
@@ -118,7 +121,7 @@ mod tests {
     fn where_all_have_to_end_all_do() {
         let ended = AtomicUsize::new(0);
         let stop = end(|run| {
-            all_of_team(run, 0, |_, _, over| {
+            run_team(run, 0, EndsWith::All, |_, _, over| {
                 over.check_over()?;
                 ended.fetch_add(1, Ordering::Relaxed);
                 Ok(())
@@ -130,7 +133,7 @@ mod tests {
     #[test]
     fn an_error_outweighs_a_stop() {
         let ended = end(|run| {
-            run_team(run, 0, |_, number, _| match number {
+            run_team(run, 0, EndsWith::First, |_, number, _| match number {
                 2 => Err(PlanError::Failed("broken".into()).into()),
                 _ => Err(Halt::Stop(Stop::WorkLimit)),
             })

@@ -8,7 +8,6 @@ pub(crate) struct Bits {
 }
 
 impl Bits {
-    /// The empty set of numbers below `len`.
     pub(crate) fn empty_set(len: usize) -> Self {
         Self { words: vec![0; len.div_ceil(64)], len }
     }

@@ -91,7 +91,6 @@ enum Kept {
 }
 
 impl Core {
-    /// Cuts a window out.
     fn cut_window(arena: &Instance, steps: LiveRange, most: usize) -> Kept {
         // A buffer that is paused all the time conflicts with no other, not even with those taken out.
         let inside = |buffer| {

@@ -44,7 +44,7 @@ use planlab_dsa::{Evidence, Halt, Instance};
 use super::argument::{Argument, Found};
 use super::bits::Bits;
 use super::cores::cut_cores;
-use super::view::{Section, live_sections};
+use super::view::live_sections;
 use crate::demands::has_windows;
 use crate::tick::Tick;
 
@@ -126,7 +126,8 @@ struct Shape {
     sizes: Vec<usize>,
     aligns: Vec<usize>,
     pins: Vec<Option<usize>>,
-    sections: Vec<Section>,
+    /// The rows of each section, ascending.
+    sections: Vec<Vec<u32>>,
     loads: Vec<usize>,
     /// For each buffer, those in conflict with it.
     against: Vec<Vec<u32>>,
@@ -152,7 +153,7 @@ impl Shape {
             buffers.iter().map(|b| b.pin.map_or(Some(None), |p| pin(p.get()).map(Some))).collect();
         let sizes = sizes?;
         let sections = live_sections(arena, MOST_BUFFERS * MOST_BUFFERS)?;
-        let loads = sections.iter().map(|s| s.members.iter().map(|&m| sizes[m as usize]).sum()).collect();
+        let loads = sections.iter().map(|section| section.iter().map(|&m| sizes[m as usize]).sum()).collect();
         let mut shape = Self {
             aligns: aligns?,
             pins: pins?,
@@ -168,9 +169,9 @@ impl Shape {
 
     fn connect_sections(&mut self, arena: &Instance) {
         for (section, number) in self.sections.iter().zip(0..) {
-            for &member in &section.members {
+            for &member in section {
                 self.at[member as usize].push(number);
-                let others = section.members.iter().filter(|&&other| other != member);
+                let others = section.iter().filter(|&&other| other != member);
                 self.against[member as usize].extend(others);
             }
         }
@@ -247,7 +248,7 @@ impl Shape {
         let mut fills = vec![None; self.sections.len()];
         let (mut room, words) = (MOST_FILL, capacity as u64 / 64 + 1);
         for number in order {
-            let members = &self.sections[number].members;
+            let members = &self.sections[number];
             let cost = members.len() as u64 * words;
             let Some(left) = room.checked_sub(cost) else { break };
             room = left;
@@ -262,7 +263,7 @@ impl Shape {
     }
 
     fn fill_section(&self, number: usize, capacity: usize) -> Vec<Bits> {
-        let members = &self.sections[number].members;
+        let members = &self.sections[number];
         let slack = capacity - self.loads[number];
         let without = |skipped: u32| {
             let mut sums = Bits::empty_set(capacity + 1);
@@ -296,7 +297,7 @@ impl Rules<'_> {
                 }
             }
             for number in 0..self.shape.sections.len() {
-                tick(self.shape.sections[number].members.len() as u64 / 2 + 1)?;
+                tick(self.shape.sections[number].len() as u64 / 2 + 1)?;
                 match self.apply_cover(number, offsets) {
                     None => return Ok(false),
                     Some(less) => changed |= less,
@@ -328,7 +329,7 @@ impl Rules<'_> {
     /// Counts what no buffer of a section can reach, and assigns an address that only one buffer can reach to it;
     /// `None` if too much stays free.
     fn apply_cover(&self, number: usize, offsets: &mut [Bits]) -> Option<bool> {
-        let members = &self.shape.sections[number].members;
+        let members = &self.shape.sections[number];
         let slack = self.capacity - self.shape.loads[number];
         if slack >= self.capacity / 2 {
             return Some(false);
@@ -427,7 +428,7 @@ impl Rules<'_> {
     /// Between a fixed buffer and another of its section there are only others of the section, and holes.
     fn fill_around(&self, row: usize, place: usize, number: usize, offsets: &mut [Bits]) {
         let Some(fills) = &self.fills[number] else { return };
-        let members = &self.shape.sections[number].members;
+        let members = &self.shape.sections[number];
         let Some(index) = members.iter().position(|&member| member as usize == row) else { return };
         let fill = &fills[index];
         let end = place + self.shape.sizes[row];

@@ -73,7 +73,6 @@ fn without_first_step(buffer: &Buffer) -> Option<Buffer> {
     clip_to_steps(buffer, LiveRange::new(buffer.live.start().get() + 1, buffer.live.end().get()).ok()?)
 }
 
-/// The part of a buffer inside some steps.
 pub(super) fn clip_to_steps(buffer: &Buffer, steps: LiveRange) -> Option<Buffer> {
     let live = buffer.live.intersection(steps)?;
     let inside = |pause: &Pause| {
@@ -83,9 +82,9 @@ pub(super) fn clip_to_steps(buffer: &Buffer, steps: LiveRange) -> Option<Buffer>
     Some(Buffer { live, pauses: pauses.into(), ..buffer.clone() })
 }
 
-/// The sets of buffers that are in use together, in step order; none is contained in the one before or after it. Each
-/// comes with a step at which it is in use. `None` if they have more than `most` members in total.
-pub(super) fn live_sections(instance: &Instance, most: usize) -> Option<Vec<Section>> {
+/// The sets of buffers that are in use together, as ascending rows, in step order; none is contained in the one before
+/// or after it. `None` if they have more than `most` members in total.
+pub(super) fn live_sections(instance: &Instance, most: usize) -> Option<Vec<Vec<u32>>> {
     let mut events = Vec::with_capacity(2 * instance.len());
     for (row, buffer) in (0_u32..).zip(instance.buffers()) {
         for piece in buffer.active_pieces() {
@@ -96,11 +95,11 @@ pub(super) fn live_sections(instance: &Instance, most: usize) -> Option<Vec<Sect
     // Ends come before starts of the same step.
     events.sort_unstable();
     let (mut live, mut all, mut members) = (std::collections::BTreeSet::new(), Vec::new(), 0);
-    let (mut grew, mut since) = (false, 0);
-    for (step, begins, row) in events {
+    let mut grew = false;
+    for (_, begins, row) in events {
         if begins {
             live.insert(row);
-            (grew, since) = (true, step);
+            grew = true;
         } else {
             // A buffer that continues when its window changes was in use before.
             if grew {
@@ -108,7 +107,7 @@ pub(super) fn live_sections(instance: &Instance, most: usize) -> Option<Vec<Sect
                 if members > most {
                     return None;
                 }
-                all.push(Section { step: since, members: live.iter().copied().collect() });
+                all.push(live.iter().copied().collect());
             }
             grew = false;
             live.remove(&row);
@@ -136,12 +135,4 @@ pub(super) fn section_crests<'b>(buffers: impl Iterator<Item = &'b Buffer>) -> V
         }
     }
     all
-}
-
-/// Buffers that are in use together.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Section {
-    pub(super) step: u32,
-    /// Rows, ascending.
-    pub(super) members: Vec<u32>,
 }

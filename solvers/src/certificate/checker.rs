@@ -56,82 +56,47 @@ use super::format::{Certificate, Step};
 const NOWHERE: u128 = 1 << 100;
 
 /// Why a certificate proves nothing.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertificateError {
     /// The certificate follows other rules.
     #[error("version {version} of certificates is not known")]
-    Version {
-        /// The version in the certificate.
-        version: u32,
-    },
+    Version { version: u32 },
     /// The certificate is for another instance.
     #[error("the certificate is about another instance: digest {found}, not {expected}")]
-    OtherInstance {
-        /// The digest in the certificate.
-        found: planlab_dsa::Digest,
-        /// The digest of the instance.
-        expected: planlab_dsa::Digest,
-    },
+    OtherInstance { found: planlab_dsa::Digest, expected: planlab_dsa::Digest },
     /// The rules do not cover such an instance.
     #[error("no certificate can be about an instance with {what}")]
-    Unsupported {
-        /// The unsupported property.
-        what: &'static str,
-    },
+    Unsupported { what: &'static str },
     /// The unit is not that of the instance.
     #[error("the unit is {expected} bytes, not {found}")]
-    Unit {
-        /// The unit in the certificate.
-        found: Bytes,
-        /// The unit of the instance.
-        expected: Bytes,
-    },
-    /// A step that breaks a rule.
+    Unit { found: Bytes, expected: Bytes },
+    /// A step that breaks a rule; the first has number 1.
     #[error("step {number}, `{step}`: {fault}")]
-    WrongStep {
-        /// Its number, from 1 on.
-        number: usize,
-        /// The step.
-        step: Step,
-        /// The rule.
-        fault: StepFault,
-    },
-    /// The list ends before all cases do.
+    WrongStep { number: usize, step: Step, fault: StepFault },
+    /// The list ends before all cases do: the open buffers lack a skip, or the last case an end.
     #[error("after the last step, {number}, cases are still open: {}", open_text(open))]
-    Incomplete {
-        /// The number of steps.
-        number: usize,
-        /// Buffers placed without a later skip; if empty, the last case does not end.
-        open: Vec<usize>,
-    },
+    Incomplete { number: usize, open: Vec<usize> },
 }
 
 /// The rule that a step breaks.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StepFault {
     /// There is no such buffer.
     #[error("there are only {count} buffers")]
-    UnknownBuffer {
-        /// The number of buffers.
-        count: usize,
-    },
+    UnknownBuffer { count: usize },
     /// The buffer is pinned, or placed.
     #[error("the buffer is not free to move here")]
     NotFree,
     /// Another buffer could lie below it.
     #[error("buffer {other} is not placed and may lie below it")]
-    FitsBelow {
-        /// The other buffer.
-        other: usize,
-    },
+    FitsBelow { other: usize },
     /// It is settled, but another buffer may begin below its end.
     #[error("it pushes up buffer {other}, so it has a second case")]
-    PushesUp {
-        /// The other buffer.
-        other: usize,
-    },
+    PushesUp { other: usize },
     /// It is raised, but no unplaced buffer has to lie below it.
     #[error("nothing unplaced has to lie below the buffer")]
     Rests,
@@ -281,7 +246,6 @@ impl Facts {
             .map(|p| p.1)
     }
 
-    /// Pin and end of the pinned neighbours.
     fn pinned_neighbours(&self, buffer: usize) -> impl Iterator<Item = (u128, u128)> {
         self.neighbours[buffer].iter().filter_map(|&at| self.pin[at].map(|pin| (pin, pin + self.size[at])))
     }

@@ -92,14 +92,8 @@ mod text {
     use super::Step;
 
     pub(super) fn serialize<S: Serializer>(steps: &[Step], serializer: S) -> Result<S::Ok, S::Error> {
-        let mut text = String::new();
-        for step in steps {
-            if !text.is_empty() {
-                text.push(' ');
-            }
-            text += &step.to_string();
-        }
-        serializer.serialize_str(&text)
+        let text: Vec<String> = steps.iter().map(Step::to_string).collect();
+        serializer.serialize_str(&text.join(" "))
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Step>, D::Error> {

@@ -99,10 +99,12 @@
 //!
 //! (torch/resnet50/train/b32 and torch/wide-resnet50-2/train/b64 have more than 200,000 pairs.)
 
+mod guide;
 mod model;
 mod pumpkin;
 mod search;
 mod switches;
 
+pub(crate) use guide::Guide;
 pub use pumpkin::CpPumpkin;
 pub use switches::Switches;

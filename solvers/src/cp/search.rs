@@ -4,20 +4,19 @@ use std::time::Duration;
 
 use planlab_dsa::{Evidence, Halt, PlanError, Run, Stop};
 use pumpkin_conflict_resolvers::resolvers::ResolutionResolver;
-use pumpkin_core::branching::branchers::autonomous_search::AutonomousSearch;
 use pumpkin_core::branching::branchers::independent_variable_value_brancher::IndependentVariableValueBrancher;
 use pumpkin_core::branching::branchers::warm_start::WarmStart;
 use pumpkin_core::branching::tie_breaking::InOrderTieBreaker;
 use pumpkin_core::branching::value_selection::InDomainMin;
 use pumpkin_core::branching::variable_selection::Smallest;
-use pumpkin_core::branching::{Brancher, BrancherEvent, SelectionContext};
 use pumpkin_core::predicate;
 use pumpkin_core::predicates::Predicate;
-use pumpkin_core::results::{ProblemSolution, SatisfactionResultUnderAssumptions, SolutionReference};
+use pumpkin_core::results::{ProblemSolution, SatisfactionResultUnderAssumptions};
 use pumpkin_core::termination::TerminationCondition;
 use pumpkin_core::variables::DomainId;
 
 use super::Switches;
+use super::guide::Guide;
 use super::model::{MOST_UNITS, Model, as_small};
 use crate::pairs::{PairCourse, PairDraft, prove_bound};
 
@@ -74,7 +73,7 @@ enum Verdict {
 
 struct CpSearch {
     model: Model,
-    guide: Guide,
+    guide: Guide<Backup>,
     resolver: ResolutionResolver,
     /// Units of work for one step of the solver.
     work: u64,
@@ -90,7 +89,7 @@ impl CpSearch {
     fn new(run: &mut Run<'_>, draft: &PairDraft<'_>, switches: Switches) -> Result<Self, Halt> {
         let before = run.remaining_time();
         let model = Model::new(run, draft, switches)?;
-        let guide = Guide::new(&model, draft, switches);
+        let guide = guide_search(&model, draft, switches);
         let built = before.zip(run.remaining_time()).map(|(before, after)| before.saturating_sub(after));
         let margin = (built.unwrap_or_default() / 2, Duration::ZERO);
         let work = draft.relations.len() as u64 + 16;
@@ -101,7 +100,7 @@ impl CpSearch {
     /// Passes the solver the plan to start from, so that it decides alike if it can.
     fn begin_with_plan(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         let shown = self.decide_height(run, None, None)?;
-        self.guide.warm = None;
+        self.guide.forget_start();
         match shown {
             Verdict::Plan(_) => Ok(()),
             _ => Err(PlanError::Failed("the solver refuses a plan that is valid".to_owned()).into()),
@@ -248,72 +247,16 @@ type Backup = IndependentVariableValueBrancher<
     InDomainMin,
 >;
 
-/// The next decision: first the plan to start from, then the variables of recent conflicts, with their values in the
-/// best plan. Without such conflicts, the buffer that can lie lowest (ties: the larger, then the lower id) goes there.
-#[derive(Debug)]
-struct Guide {
-    warm: Option<WarmStart<DomainId>>,
-    search: AutonomousSearch<Backup>,
-}
-
-impl Guide {
-    fn new(model: &Model, draft: &PairDraft<'_>, switches: Switches) -> Self {
-        let starts: Vec<i32> =
-            draft.places.iter().enumerate().map(|(at, place)| model.steps_of(at, place.start)).collect();
-        let warm = switches.start.then(|| WarmStart::new(&model.offsets, &starts));
-        let mut order: Vec<usize> = (0..draft.places.len()).collect();
-        order.sort_by_key(|&at| std::cmp::Reverse(draft.places[at].size));
-        let mut variables: Vec<DomainId> = order.into_iter().map(|at| model.offsets[at]).collect();
-        variables.push(model.height);
-        let backup = IndependentVariableValueBrancher::new(Smallest::new(&variables), InDomainMin);
-        Self { warm, search: AutonomousSearch::new(backup) }
-    }
-}
-
-impl Brancher for Guide {
-    fn next_decision(&mut self, context: &mut SelectionContext<'_>) -> Option<Predicate> {
-        let warm = self.warm.as_mut().and_then(|warm| warm.next_decision(context));
-        warm.or_else(|| self.search.next_decision(context))
-    }
-
-    fn on_conflict(&mut self) {
-        self.search.on_conflict();
-    }
-
-    fn on_backtrack(&mut self) {
-        self.search.on_backtrack();
-    }
-
-    fn on_solution(&mut self, solution: SolutionReference<'_>) {
-        self.search.on_solution(solution);
-    }
-
-    fn on_unassign_integer(&mut self, variable: DomainId, value: i32) {
-        self.search.on_unassign_integer(variable, value);
-    }
-
-    fn on_appearance_in_conflict_predicate(&mut self, predicate: Predicate) {
-        self.search.on_appearance_in_conflict_predicate(predicate);
-    }
-
-    fn on_restart(&mut self) {
-        self.search.on_restart();
-    }
-
-    fn synchronise(&mut self, context: &mut SelectionContext<'_>) {
-        if let Some(warm) = &mut self.warm {
-            warm.synchronise(context);
-        }
-        self.search.synchronise(context);
-    }
-
-    fn is_restart_pointless(&mut self) -> bool {
-        false
-    }
-
-    fn subscribe_to_events(&self) -> Vec<BrancherEvent> {
-        let mut events = self.search.subscribe_to_events();
-        events.push(BrancherEvent::Synchronise);
-        events
-    }
+/// Begins with the plan to start from. Without recent conflicts, the buffer that can lie lowest (ties: the larger, then the
+/// lower id) goes there.
+fn guide_search(model: &Model, draft: &PairDraft<'_>, switches: Switches) -> Guide<Backup> {
+    let starts: Vec<i32> =
+        draft.places.iter().enumerate().map(|(at, place)| model.steps_of(at, place.start)).collect();
+    let warm = switches.start.then(|| WarmStart::new(&model.offsets, &starts));
+    let mut order: Vec<usize> = (0..draft.places.len()).collect();
+    order.sort_by_key(|&at| std::cmp::Reverse(draft.places[at].size));
+    let mut variables: Vec<DomainId> = order.into_iter().map(|at| model.offsets[at]).collect();
+    variables.push(model.height);
+    let backup = IndependentVariableValueBrancher::new(Smallest::new(&variables), InDomainMin);
+    Guide::new(warm, backup)
 }

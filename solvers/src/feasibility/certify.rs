@@ -2,14 +2,13 @@
 //!
 //! A proof has one or two steps for each node of the search, so it is worth keeping only for small instances.
 
-use std::thread;
-
-use planlab_dsa::{Bytes, Halt, Instance, PlanError};
+use planlab_dsa::{Bytes, Halt, Instance};
 
 use super::preference::{Preference, Ranking};
 use super::problem::Problem;
 use super::search::{Cut, Search};
 use crate::certificate::{Certificate, Step};
+use crate::team::call_with_stack;
 
 /// The most buffers of an instance that gets a certificate.
 const MOST_BUFFERS: usize = 2_000;
@@ -38,7 +37,7 @@ pub enum Refutation {
 ///
 /// # Errors
 ///
-/// What `tick` returns; [`PlanError::Failed`] if no thread can be started.
+/// What `tick` returns; [`PlanError::Failed`](planlab_dsa::PlanError::Failed) if no thread can be started.
 pub fn certify(
     instance: &Instance,
     capacity: Bytes,
@@ -75,9 +74,5 @@ fn prove(
         let found = search.run(capacity, nodes, tick)?;
         Ok(search.proof.filter(|_| !found))
     };
-    thread::scope(|scope| {
-        let worker = thread::Builder::new().stack_size(STACK + problem.stack()).spawn_scoped(scope, body);
-        let no_thread = |error| Halt::from(PlanError::Failed(format!("no thread: {error}")));
-        worker.map_err(no_thread)?.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
+    call_with_stack(STACK + problem.stack(), body).map_err(Halt::from)?
 }

@@ -3,7 +3,7 @@
 //! | file | what it does |
 //! |---|---|
 //! | `search.rs`, `firsts.rs` | depth-first search: the branching, and every rule that prunes |
-//! | `restarts.rs`, `luby.rs`, `van_der_corput.rs` | restarts of it, with other preferences, limits and capacities |
+//! | `restarts.rs`, `sequences.rs` | restarts of it, with other preferences, limits and capacities |
 //! | `problem.rs`, `item.rs` | the instance in units and sections |
 //! | `peel.rs` | what can be left out because it always fits |
 //! | `memo.rs`, `preference.rs` | failed states; the order of what lies equally low |
@@ -17,17 +17,15 @@
 mod certify;
 mod firsts;
 mod item;
-mod luby;
 mod memo;
 mod peel;
 mod preference;
 mod problem;
 mod restarts;
 mod search;
-mod van_der_corput;
+mod sequences;
 
 pub use certify::{Refutation, certify};
-pub(crate) use luby::luby_number;
 pub(crate) use problem::Problem;
 pub(crate) use restarts::{Restarts, Turn, Verdict};
-pub(crate) use van_der_corput::van_der_corput;
+pub(crate) use sequences::{luby_number, van_der_corput};

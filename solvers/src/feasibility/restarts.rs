@@ -2,10 +2,10 @@
 
 use planlab_dsa::Halt;
 
-use super::luby::luby_number;
 use super::preference::{Preference, Random, Ranking};
 use super::problem::Problem;
 use super::search::{Cut, Search};
+use super::sequences::luby_number;
 use crate::tick::Tick;
 
 /// The result of a search at a capacity.

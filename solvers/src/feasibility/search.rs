@@ -164,11 +164,7 @@ impl<'p> Search<'p> {
                 (self.low[at], self.rest[at]) = (pin, pin);
                 continue;
             }
-            for span in item.spans() {
-                self.unplaced[span.sections()].iter_mut().for_each(|units| *units += item.size);
-            }
-            let link = item.link.start as usize..item.link.end as usize - 1;
-            self.links[link].iter_mut().for_each(|links| *links += 1);
+            self.put_back(at);
         }
         for at in 0..self.problem.items.len() {
             self.push_twins(at);
@@ -297,12 +293,11 @@ impl<'p> Search<'p> {
                 if support <= low {
                     continue;
                 }
+                self.note(Step::Raise(self.problem.items[item].buffer));
                 if support >= NEVER {
-                    self.note(Step::Raise(self.problem.items[item].buffer));
                     self.note(Step::Over);
                     return Ok(false);
                 }
-                self.note(Step::Raise(self.problem.items[item].buffer));
                 self.raise(item, support);
                 rose = true;
                 // The checker of a proof does not know keys that are too low.

@@ -17,8 +17,6 @@
 //! each level of its recursion, and two MiB, a thread's default, are not enough. So CBC runs on a thread with a larger
 //! stack.
 
-use std::panic::resume_unwind;
-use std::thread;
 use std::time::Duration;
 
 use coin_cbc::raw::{Model, SecondaryStatus, Status};
@@ -26,21 +24,16 @@ use planlab_dsa::PlanError;
 
 use super::formulation::Formulation;
 use super::search::{End, MilpAnswer};
+use crate::team::call_with_stack;
 
-/// Bytes of stack; only the used part takes memory.
+/// Bytes of stack.
 const STACK: usize = 64 << 20;
 
 pub(super) fn solve_with_cbc(
     formulation: Formulation,
     limit: Option<Duration>,
 ) -> Result<MilpAnswer, PlanError> {
-    thread::scope(|scope| {
-        let solver = thread::Builder::new()
-            .stack_size(STACK)
-            .spawn_scoped(scope, || solve_here(formulation, limit))
-            .map_err(|error| PlanError::Failed(format!("no thread: {error}")))?;
-        Ok(solver.join().unwrap_or_else(|panic| resume_unwind(panic)))
-    })
+    call_with_stack(STACK, || solve_here(formulation, limit))
 }
 
 fn solve_here(mut formulation: Formulation, limit: Option<Duration>) -> MilpAnswer {

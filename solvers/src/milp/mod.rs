@@ -27,6 +27,8 @@
 //!   that bounds hold. (With W above a billion, HiGHS proved a bound for a net of 196 buffers that a verified plan
 //!   refutes.)
 //!
+//! `linear` gives the linear programs of other rooms to HiGHS.
+//!
 //! # References
 //!
 //! 1. T. Sekiyama, T. Imamichi, H. Imai and R. Raymond, *Profile-guided memory optimization for deep
@@ -64,10 +66,14 @@ mod bound;
 mod cbc;
 mod formulation;
 mod highs;
+mod linear;
 mod planner;
 mod rows;
 mod search;
 mod strengthening;
 
+pub(crate) use highs::SolverLimits;
+pub(crate) use linear::{Column, LinearProgram, LinearSolution};
 pub use planner::Mip;
+pub(crate) use search::End;
 pub use strengthening::Strengthening;

@@ -19,7 +19,7 @@ pub(super) struct MilpAnswer {
 
 /// Why a solver ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     /// It has proved its solution optimal.
     Optimal,
     /// Its time was up.

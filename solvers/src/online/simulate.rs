@@ -4,7 +4,6 @@
 //! requests, each in the order of the ids. Only what comes *before* the last step is played: a trace does not record
 //! whether a buffer that ends there was freed or lives on, so it counts as live at the end. Before the next iteration
 //! it is freed. If an allocator asks for operations, it receives that of each request, if the requests have them.
-//! requests have it.
 
 use planlab_dsa::{
     Address, AllocError, Audit, AuditError, BufferId, Bytes, Call, NotLive, OnlineAllocator, Requests,
@@ -149,16 +148,14 @@ impl<'a> Simulator<'a> {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Buffer, Instance, LiveRange, Simulated, Step};
+    use planlab_dsa::{Simulated, Step};
 
     use super::*;
     use crate::online::{DeviceOnly, NetworkWise};
+    use crate::placement::testing::test_instance;
 
     fn requests() -> Requests {
-        let rows = [(10, 0, 2), (20, 2, 4), (30, 1, 5), (40, 4, 5)];
-        let buffers =
-            rows.map(|(size, s, e)| Buffer::new(Bytes::new(size), LiveRange::new(s, e).expect("not empty")));
-        Requests::new(&Instance::from_buffers(buffers.to_vec()).expect("valid"))
+        Requests::new(&test_instance(&[(10, 0, 2), (20, 2, 4), (30, 1, 5), (40, 4, 5)]))
     }
 
     #[test]

@@ -164,7 +164,6 @@ pub(crate) fn prove_bound(run: &mut Run<'_>, draft: (u64, u64), evidence: Eviden
     Ok(())
 }
 
-/// The highest end of some buffers.
 fn highest_end(instance: &Instance, ids: &[BufferId], offsets: &[Offset]) -> u64 {
     let end = |id: &BufferId| offsets[id.index()].get() + instance.buffer(*id).size.get();
     ids.iter().map(end).max().unwrap_or(0)

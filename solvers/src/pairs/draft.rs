@@ -78,11 +78,7 @@ pub(crate) struct PairDraft<'i> {
 }
 
 impl<'i> PairDraft<'i> {
-    /// The draft of some buffers, given the offsets of all.
-    ///
-    /// # Errors
-    ///
-    /// What [`Run::tick`] returns; [`PlanError::Failed`] for more pairs than a model can have.
+    /// The draft of some buffers, given the offsets of all; [`PlanError::Failed`] for more pairs than a model can have.
     pub(super) fn new(
         run: &mut Run<'i>,
         ids: &[BufferId],
@@ -215,7 +211,6 @@ impl<'i> PairDraft<'i> {
         }
     }
 
-    /// The order of a relation that symmetry chose.
     pub(crate) fn chosen_order(&self, index: usize) -> Below {
         self.chosen.get(index).copied().unwrap_or(Below::Either)
     }

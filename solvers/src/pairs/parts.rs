@@ -16,14 +16,15 @@
 //!
 //! # Complexity
 //!
-//! O(n + m) for m pairs of neighbours, after O(n^2) to find them.
+//! O(n + m log n) for m pairs of neighbours, after O(n^2) to find them.
+
+use std::collections::BTreeMap;
 
 use planlab_dsa::{Buffer, BufferId, Halt, Instance, PlanError, Run};
 
 /// The most pairs of neighbours that are listed; no solver could handle more.
 const MOST_PAIRS: usize = 10_000_000;
 
-/// An instance in parts.
 pub(super) struct Parts {
     /// Connected buffers, ascending; ordered by their first buffer.
     pub(super) parts: Vec<Vec<BufferId>>,
@@ -114,28 +115,36 @@ impl<'i> Peeling<'i> {
 
     /// The remaining buffers by connected component.
     fn remaining_parts(&self) -> Vec<Vec<BufferId>> {
-        let mut is_seen = self.is_peeled.clone();
-        let mut parts = Vec::new();
-        for first in 0..self.instance.len() {
-            if is_seen[first] {
-                continue;
+        let remaining = |at: &usize| !self.is_peeled[*at];
+        let count = self.instance.len();
+        let pairs = (0..count).filter(remaining).flat_map(|at| {
+            self.neighbours[at].iter().copied().filter(remaining).map(move |other| (at, other))
+        });
+        let mut parts: BTreeMap<usize, Vec<BufferId>> = BTreeMap::new();
+        for (at, component) in connected_components(count, pairs).into_iter().enumerate() {
+            if !self.is_peeled[at] {
+                parts.entry(component).or_default().push(BufferId::from_index(at));
             }
-            is_seen[first] = true;
-            let mut part = vec![first];
-            let mut next = 0;
-            while let Some(&at) = part.get(next) {
-                for &other in &self.neighbours[at] {
-                    if !std::mem::replace(&mut is_seen[other], true) {
-                        part.push(other);
-                    }
-                }
-                next += 1;
-            }
-            part.sort_unstable();
-            parts.push(part.into_iter().map(BufferId::from_index).collect());
         }
-        parts
+        parts.into_values().collect()
     }
+}
+
+/// The component of each number below `count`: the lowest number that pairs connect it to.
+pub(super) fn connected_components(count: usize, pairs: impl Iterator<Item = (usize, usize)>) -> Vec<usize> {
+    fn find_root(parents: &mut [usize], mut at: usize) -> usize {
+        while parents[at] != at {
+            parents[at] = parents[parents[at]];
+            at = parents[at];
+        }
+        at
+    }
+    let mut parents: Vec<usize> = (0..count).collect();
+    for (one, other) in pairs {
+        let (a, b) = (find_root(&mut parents, one), find_root(&mut parents, other));
+        parents[a.max(b)] = a.min(b);
+    }
+    (0..count).map(|at| find_root(&mut parents, at)).collect()
 }
 
 /// The number of offsets of a buffer (multiples of its alignment) at which it ends at or below the floor; 0 for a

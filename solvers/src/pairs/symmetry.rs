@@ -6,6 +6,7 @@
 //! below `a`, then it lies below the whole class of `a`, and above all of it in the mirror image.
 
 use super::draft::{Below, PairDraft, PlacedBuffer};
+use super::parts::connected_components;
 use crate::demands::is_kept_apart;
 
 /// Chooses the order of each relation, as far as symmetry leaves it free. Changes the plan to start from into one that
@@ -43,7 +44,8 @@ impl Orders {
         if !draft.places.iter().all(can_turn) {
             return;
         }
-        let components = connected_components(draft);
+        let pairs = draft.relations.iter().map(|relation| relation.pair);
+        let components = connected_components(draft.places.len(), pairs);
         let mut chosen: Vec<Option<(u64, usize, Below)>> = vec![None; draft.places.len()];
         for (index, relation) in draft.relations.iter().enumerate() {
             let (i, j) = relation.pair;
@@ -76,23 +78,6 @@ fn turn_component(draft: &mut PairDraft<'_>, components: &[usize], component: us
     for (place, _) in draft.places.iter_mut().zip(components).filter(|(_, of)| **of == component) {
         place.start = ceiling - place.size - place.start;
     }
-}
-
-/// The component of each place: the lowest index connected to it by relations.
-fn connected_components(draft: &PairDraft<'_>) -> Vec<usize> {
-    fn find_root(parents: &mut [usize], mut at: usize) -> usize {
-        while parents[at] != at {
-            parents[at] = parents[parents[at]];
-            at = parents[at];
-        }
-        at
-    }
-    let mut parents: Vec<usize> = (0..draft.places.len()).collect();
-    for relation in &draft.relations {
-        let (a, b) = (find_root(&mut parents, relation.pair.0), find_root(&mut parents, relation.pair.1));
-        parents[a.max(b)] = a.min(b);
-    }
-    (0..parents.len()).map(|at| find_root(&mut parents, at)).collect()
 }
 
 /// Classes of identical places: the class of each is the first place like it.

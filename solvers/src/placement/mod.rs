@@ -15,4 +15,6 @@ mod start_from_hints;
 pub(crate) mod testing;
 
 pub use order::Order;
-pub use portfolio::{CachedPlan, Canonical, CarryError, Effort, PlanCache, Portfolio, Scaled, carry_plan};
+pub use portfolio::{
+    CachedPlan, Canonical, CarryError, Effort, PlanCache, Portfolio, Scaled, carry_plan, plan_in_any_case,
+};

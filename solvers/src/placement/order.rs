@@ -15,65 +15,37 @@
 //! Ties are broken by the lower id. Each order takes O(n log n).
 
 use std::cmp::Reverse;
-use std::fmt;
 
 use planlab_dsa::{ArenaId, Buffer, BufferId, Instance, LoadCurve, Step};
 
 use crate::trees::{Columns, RangeMax};
 
-/// An order of the buffers of an instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Order {
-    /// In the order of the instance.
-    Input,
-    /// By first step, earliest first.
-    Start,
-    /// By end, latest first.
-    End,
-    /// By bytes, largest first.
-    Size,
-    /// By bytes times steps, largest first.
-    Area,
-    /// By number of steps, longest first.
-    Width,
-    /// By the largest load over the live range, largest first.
-    Load,
-    /// By the number of buffers with an overlapping live range, most first.
-    Overlaps,
-    /// By the number of sections touched, most first.
-    Sections,
+planlab_dsa::named_enum! {
+    /// An order of the buffers of an instance.
+    #[derive(PartialOrd, Ord)]
+    pub enum Order {
+        /// In the order of the instance.
+        Input = "input",
+        /// By first step, earliest first.
+        Start = "start",
+        /// By end, latest first.
+        End = "end",
+        /// By bytes, largest first.
+        Size = "size",
+        /// By bytes times steps, largest first.
+        Area = "area",
+        /// By number of steps, longest first.
+        Width = "width",
+        /// By the largest load over the live range, largest first.
+        Load = "load",
+        /// By the number of buffers with an overlapping live range, most first.
+        Overlaps = "overlaps",
+        /// By the number of sections touched, most first.
+        Sections = "sections",
+    }
 }
 
 impl Order {
-    /// All of them.
-    pub const ALL: [Self; 9] = [
-        Self::Input,
-        Self::Start,
-        Self::End,
-        Self::Size,
-        Self::Area,
-        Self::Width,
-        Self::Load,
-        Self::Overlaps,
-        Self::Sections,
-    ];
-
-    /// The name in keys.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Input => "input",
-            Self::Start => "start",
-            Self::End => "end",
-            Self::Size => "size",
-            Self::Area => "area",
-            Self::Width => "width",
-            Self::Load => "load",
-            Self::Overlaps => "overlaps",
-            Self::Sections => "sections",
-        }
-    }
-
     /// A description of what comes first.
     #[must_use]
     pub const fn words(self) -> &'static str {
@@ -104,12 +76,6 @@ impl Order {
             Self::Overlaps => by_overlaps(instance),
             Self::Sections => by_sections(instance),
         }
-    }
-}
-
-impl fmt::Display for Order {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 

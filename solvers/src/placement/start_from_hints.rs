@@ -24,14 +24,11 @@ pub(crate) fn offer_hints(run: &mut Run<'_>) -> Result<(), Halt> {
     let instance = run.instance();
     let of = |(buffer, hint): (&planlab_dsa::Buffer, &Option<Offset>)| buffer.pin.or(*hint);
     let offsets: Vec<Option<Offset>> = instance.buffers().iter().zip(hints).map(of).collect();
-    match as_they_are(instance, &offsets, run.scope()) {
-        Some(plan) => run.offer(plan)?,
-        None => {
-            if let Some(plan) = place_in_order(run, &hinted_order(instance, &offsets), Rule::FirstFit)? {
-                run.offer(plan)?;
-            }
-        }
-    }
+    let plan = match as_they_are(instance, &offsets, run.scope()) {
+        None => place_in_order(run, &hinted_order(instance, &offsets), Rule::FirstFit)?,
+        valid => valid,
+    };
+    plan.map_or(Ok(()), |plan| run.offer(plan))?;
     run.tick(instance.len() as u64)
 }
 
@@ -59,7 +56,7 @@ mod tests {
     use planlab_dsa::{Budget, Bytes, Honours, Outcome, execute};
 
     use super::*;
-    use crate::placement::testing::{in_place, scripted, test_buffer, test_descriptor};
+    use crate::placement::testing::{in_place, scripted, test_buffer, test_descriptor, test_instance};
 
     fn hinted<'i>(instance: &'i Instance, hints: &[Option<u64>], in_place: bool) -> Outcome<'i> {
         let hints: Vec<_> = hints.iter().map(|hint| hint.map(Offset::new)).collect();
@@ -74,36 +71,24 @@ mod tests {
         outcome.best.as_ref().map(|best| best.offsets().iter().map(|offset| offset.get()).collect())
     }
 
-    /// Three buffers, all live at once.
-    fn three() -> Instance {
-        Instance::from_buffers(vec![test_buffer(2, 0, 2), test_buffer(4, 0, 2), test_buffer(8, 0, 2)])
-            .expect("valid")
-    }
-
     #[test]
-    fn a_valid_hint_is_taken_as_it_is() {
-        let outcome = offsets(&hinted(&three(), &[Some(12), Some(20), Some(0)], false));
-        assert_eq!(outcome, Some(vec![12, 20, 0]));
-    }
-
-    #[test]
-    fn no_hint_at_all_offers_nothing() {
-        assert_eq!(offsets(&hinted(&three(), &[None, None, None], false)), None);
-        assert_eq!(offsets(&hinted(&three(), &[Some(0)], false)), None);
-    }
-
-    #[test]
-    fn hints_that_overlap_or_are_missing_become_an_order() {
-        let none = None;
-        // Overlapping: 1 below 0 below 2.
-        assert_eq!(offsets(&hinted(&three(), &[Some(3), Some(0), Some(4)], false)), Some(vec![4, 0, 6]));
-        // Equal: by id.
-        assert_eq!(offsets(&hinted(&three(), &[Some(7), Some(7), Some(7)], false)), Some(vec![0, 2, 6]));
-        // The others by size, largest first.
-        assert_eq!(offsets(&hinted(&three(), &[Some(9), none, none], false)), Some(vec![0, 10, 2]));
-        // Beyond the last address.
-        let far = [Some(u64::MAX), Some(0), Some(u64::MAX - 1)];
-        assert_eq!(offsets(&hinted(&three(), &far, false)), Some(vec![12, 0, 4]));
+    fn a_valid_hint_is_taken_and_others_become_an_order() {
+        let all_live_at_once = test_instance(&[(2, 0, 2), (4, 0, 2), (8, 0, 2)]);
+        let far = u64::MAX;
+        type Case<'a> = (&'a str, &'a [Option<u64>], Option<[u64; 3]>);
+        let cases: [Case<'_>; 7] = [
+            ("valid", &[Some(12), Some(20), Some(0)], Some([12, 20, 0])),
+            ("no hint at all", &[None, None, None], None),
+            ("too few", &[Some(0)], None),
+            ("overlapping: 1 below 0 below 2", &[Some(3), Some(0), Some(4)], Some([4, 0, 6])),
+            ("equal: by id", &[Some(7), Some(7), Some(7)], Some([0, 2, 6])),
+            ("the others by size, largest first", &[Some(9), None, None], Some([0, 10, 2])),
+            ("beyond the last address", &[Some(far), Some(0), Some(far - 1)], Some([12, 0, 4])),
+        ];
+        for (name, hints, expected) in cases {
+            let found = offsets(&hinted(&all_live_at_once, hints, false));
+            assert_eq!(found, expected.map(Vec::from), "{name}");
+        }
     }
 
     #[test]

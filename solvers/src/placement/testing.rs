@@ -3,17 +3,15 @@
 use std::sync::Mutex;
 
 use planlab_dsa::testing::guillotine_instance;
+pub(crate) use planlab_dsa::testing::{pseudo_random, test_buffer, test_instance};
 use planlab_dsa::{
-    Alignment, Budget, Buffer, BufferId, Bytes, Descriptor, Halt, Honours, InPlace, Instance, LiveRange,
-    Planner, Run, execute,
+    Alignment, Arena, Budget, Buffer, BufferId, Bytes, Descriptor, Halt, Honours, InPlace, Instance, Planner,
+    Run, execute,
 };
 
-/// A buffer of `size` bytes, live at the steps `[start, end)`.
-pub(crate) fn test_buffer(size: u64, start: u32, end: u32) -> Buffer {
-    Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-}
+use crate::arenas::{has_arenas, plan_each_arena};
 
-/// The same, aligned to multiples of `align`.
+/// A buffer of `size` bytes, live at the steps `[start, end)`, aligned to multiples of `align`.
 pub(crate) fn aligned(size: u64, start: u32, end: u32, align: u64) -> Buffer {
     test_buffer(size, start, end).with_align(Alignment::new(align).expect("positive"))
 }
@@ -23,10 +21,24 @@ pub(crate) fn in_place(input: u32, output: u32) -> InPlace {
     InPlace { input: BufferId::new(input), output: BufferId::new(output) }
 }
 
-/// Buffers by size, start and end.
-pub(crate) fn test_instance(rows: &[(u64, u32, u32)]) -> Instance {
-    let buffers = rows.iter().map(|&(size, start, end)| test_buffer(size, start, end));
-    Instance::from_buffers(buffers.collect()).expect("valid")
+/// The records in the tests of the public code of shared objects.
+pub(crate) fn published_records() -> Instance {
+    test_instance(&[
+        (32, 0, 2),
+        (32, 1, 5),
+        (8, 2, 6),
+        (16, 3, 6),
+        (8, 4, 6),
+        (64, 5, 8),
+        (8, 6, 9),
+        (8, 7, 9),
+        (16, 8, 10),
+    ])
+}
+
+/// An arena without a name.
+pub(crate) fn test_arena(capacity: Option<u64>) -> Arena {
+    Arena { name: String::new(), capacity: capacity.map(Bytes::new) }
 }
 
 /// The offsets that a planner gives without limits, with seed 0.
@@ -52,15 +64,22 @@ pub(crate) fn test_descriptor(key: &'static str, honours: Honours) -> Descriptor
     }
 }
 
-struct Scripted<F>(Descriptor, F);
+struct Scripted<F> {
+    descriptor: Descriptor,
+    plan: F,
+    splits_arenas: bool,
+}
 
 impl<F: Fn(&mut Run<'_>) -> Result<(), Halt> + Send + Sync> Planner for Scripted<F> {
     fn descriptor(&self) -> Descriptor {
-        self.0.clone()
+        self.descriptor.clone()
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        (self.1)(run)
+        if self.splits_arenas && has_arenas(run.instance()) {
+            return plan_each_arena(self, run);
+        }
+        (self.plan)(run)
     }
 }
 
@@ -69,7 +88,16 @@ pub(crate) fn scripted(
     descriptor: Descriptor,
     plan: impl Fn(&mut Run<'_>) -> Result<(), Halt> + Send + Sync,
 ) -> impl Planner {
-    Scripted(descriptor, plan)
+    Scripted { descriptor, plan, splits_arenas: false }
+}
+
+/// The same with a key alone; it is called for one arena after the other.
+pub(crate) fn scripted_by_arena(
+    key: &'static str,
+    plan: impl Fn(&mut Run<'_>) -> Result<(), Halt> + Send + Sync,
+) -> impl Planner {
+    let honours = Honours { arenas: true, work_limit: true, ..Honours::default() };
+    Scripted { descriptor: test_descriptor(key, honours), plan, splits_arenas: true }
 }
 
 /// The result of a function in a run without limits.
@@ -89,13 +117,15 @@ pub(crate) fn in_a_run<T: Send>(
     result.into_inner().expect("one thread").unwrap_or_else(|| panic!("it ended with {end:?}"))
 }
 
-/// Pseudo-random numbers below the argument: a linear congruential generator, the same for the same seed.
-pub(crate) fn pseudo_random(seed: u64) -> impl FnMut(u64) -> u64 {
-    let mut state = seed;
-    move |below| {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 33) % below
-    }
+/// Random buffers: sizes, starts and widths up to these limits, starts from 0 on and the others from 1 on.
+pub(crate) fn random_instance(seed: u64, count: usize, [size, start, width]: [u64; 3]) -> Instance {
+    let mut draw = pseudo_random(seed);
+    let steps = |value: u64| u32::try_from(value).expect("small");
+    let row = |_| {
+        let (size, start, width) = (1 + draw(size), steps(draw(start)), 1 + steps(draw(width)));
+        (size, start, start + width)
+    };
+    test_instance(&(0..count).map(row).collect::<Vec<_>>())
 }
 
 /// Guillotine cuts. Every buffer lacks up to a tenth, so that little fits exactly; those of one step keep their sizes,

@@ -46,11 +46,13 @@ use super::watch::Watch;
 /// Best-first search with a proof.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExactOrder {
-    sets: usize,
+    pub(super) sets: usize,
     /// The memory for sets after which the search ends without a proof.
-    memory: Bytes,
-    forced: bool,
-    bounded: bool,
+    pub(super) memory: Bytes,
+    /// Whether operations that cost nothing run at once.
+    pub(super) forced: bool,
+    /// Whether known bounds and loads limit the search.
+    pub(super) bounded: bool,
 }
 
 impl Default for ExactOrder {
@@ -64,20 +66,6 @@ impl ExactOrder {
     #[must_use]
     pub const fn with_sets(mut self, sets: usize) -> Self {
         self.sets = sets;
-        self
-    }
-
-    /// Whether operations that cost nothing run at once. Default: yes.
-    #[must_use]
-    pub const fn with_forced(mut self, yes: bool) -> Self {
-        self.forced = yes;
-        self
-    }
-
-    /// Whether known bounds and loads limit the search. Default: yes.
-    #[must_use]
-    pub const fn with_bounded(mut self, yes: bool) -> Self {
-        self.bounded = yes;
         self
     }
 
@@ -177,13 +165,11 @@ impl OrderStateSearch<'_, '_, '_> {
     fn run_search(&mut self, start: u64, proved: &mut u64) -> Result<Option<Vec<OpId>>, Stop> {
         let count = self.problem.operation_count();
         let mut open = BinaryHeap::new();
-        let root =
-            SearchState { bits: vec![0; count.div_ceil(64)].into(), memory: Memory::new(self.problem) };
-        open.extend(self.reach_set(None, root, Vec::new(), start)?);
+        open.extend(self.reach_set(None, self.place_of(None), Vec::new(), start)?);
         while let Some((Reverse(peak), done, set)) = open.pop() {
             *proved = peak;
             if done == count {
-                return Ok(Some(self.path_to(set)));
+                return Ok(Some(self.path_to(Some(set))));
             }
             if self.best[&self.sets[set].bits] == peak {
                 self.expand_set(set, peak, &mut open)?;
@@ -194,7 +180,7 @@ impl OrderStateSearch<'_, '_, '_> {
     }
 
     fn expand_set(&mut self, set: usize, peak: u64, open: &mut BinaryHeap<Open>) -> Result<(), Stop> {
-        let place = self.place_of(set);
+        let place = self.place_of(Some(set));
         self.watch.tick(1 + self.problem.operation_count())?;
         for op in self.ready_operations(&place.bits) {
             if self.sets.len() >= self.rules.sets || self.bytes > self.rules.memory.get() {
@@ -248,17 +234,16 @@ impl OrderStateSearch<'_, '_, '_> {
         self.problem.ids().filter(is_ready).collect()
     }
 
-    fn place_of(&self, set: usize) -> SearchState {
-        let mut place = SearchState {
-            bits: vec![0; self.problem.operation_count().div_ceil(64)].into(),
-            memory: Memory::new(self.problem),
-        };
+    /// The operations of a set, or none, and what is live after them.
+    fn place_of(&self, set: Option<usize>) -> SearchState {
+        let bits = vec![0; self.problem.operation_count().div_ceil(64)].into();
+        let mut place = SearchState { bits, memory: Memory::new(self.problem) };
         self.path_to(set).into_iter().for_each(|op| place.run_operation(self.problem, op));
         place
     }
 
-    fn path_to(&self, set: usize) -> Vec<OpId> {
-        let sets = std::iter::successors(Some(set), |&set| self.sets[set].from);
+    fn path_to(&self, set: Option<usize>) -> Vec<OpId> {
+        let sets = std::iter::successors(set, |&set| self.sets[set].from);
         let mut path: Vec<OpId> = sets.flat_map(|set| self.sets[set].done.iter().rev().copied()).collect();
         path.reverse();
         path
@@ -315,7 +300,7 @@ mod tests {
                 let few = ExactOrder::default().with_sets(amount);
                 let memory = Bytes::new(300 * amount as u64);
                 let small = ExactOrder { memory, ..ExactOrder::default() };
-                for search in [few, small, few.with_bounded(false).with_forced(false)] {
+                for search in [few, small, ExactOrder { forced: false, bounded: false, ..few }] {
                     limited += usize::from(check(&search.exact_order(&orders, &plenty)));
                 }
                 let budget = Budget { work: Some(50 * amount as u64), ..Budget::default() };
@@ -340,7 +325,7 @@ mod tests {
         let orders = Orders::new(&graph, &Dependencies::from_tensors(&graph), HandOvers::Counted);
         let budget = Budget::default();
         budget.cancel.cancel();
-        let search = ExactOrder::default().with_bounded(false);
+        let search = ExactOrder { bounded: false, ..ExactOrder::default() };
         let found = search.exact_order(&orders, &budget);
         assert_eq!((found.order.len(), found.load), (20_060, Bytes::new(60)));
         let watched =

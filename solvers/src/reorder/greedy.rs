@@ -92,7 +92,6 @@ struct List<'p> {
     memory: Memory,
     waiting: Vec<u32>,
     ready: BTreeSet<Rank>,
-    /// The rank of each ready operation.
     ranks: Vec<Option<Rank>>,
 }
 

@@ -82,7 +82,7 @@ struct Walk<'p> {
     problem: &'p Problem,
     order: Vec<OpId>,
     /// The load, and the number of steps that have it.
-    peak: (u64, u32),
+    peak: (u64, usize),
     /// Those steps.
     steps: Vec<usize>,
     /// Whether each operation moves.
@@ -101,7 +101,7 @@ impl<'p> Walk<'p> {
         let curve = self.problem.load_curve(&self.order);
         let load = curve.iter().copied().max().unwrap_or(0);
         self.steps = (0..curve.len()).filter(|&step| curve[step] == load).collect();
-        self.peak = (load, u32::try_from(self.steps.len()).expect("fewer than operations"));
+        self.peak = (load, self.steps.len());
     }
 
     /// Tries a move; returns the number of operations examined.

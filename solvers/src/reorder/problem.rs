@@ -61,7 +61,6 @@ impl Problem {
         self.dependencies.operation_count()
     }
 
-    /// The operations, ascending.
     pub(super) fn ids(&self) -> impl Iterator<Item = OpId> + use<> {
         (0..self.operation_count()).map(OpId::from_index)
     }
@@ -78,25 +77,15 @@ impl Problem {
         reversed
     }
 
-    /// The most bytes live at one operation of an order.
     pub(super) fn load_of(&self, order: &[OpId]) -> u64 {
         self.peak_of(order).0
     }
 
     /// The most bytes live at one operation of an order, and the number of operations at which they are live.
-    pub(super) fn peak_of(&self, order: &[OpId]) -> (u64, u32) {
-        let mut memory = Memory::new(self);
-        let mut peak = (0, 0);
-        for &op in order {
-            let during = memory.live_during(self, op);
-            memory.run_operation(self, op);
-            match during.cmp(&peak.0) {
-                std::cmp::Ordering::Greater => peak = (during, 1),
-                std::cmp::Ordering::Equal => peak.1 += 1,
-                std::cmp::Ordering::Less => {}
-            }
-        }
-        peak
+    pub(super) fn peak_of(&self, order: &[OpId]) -> (u64, usize) {
+        let curve = self.load_curve(order);
+        let load = curve.iter().copied().max().unwrap_or(0);
+        (load, curve.into_iter().filter(|&live| live == load).count())
     }
 
     /// The bytes live at each operation of an order.
@@ -167,7 +156,6 @@ impl Problem {
         Some(Turns { turn, ancestors })
     }
 
-    /// A legal order.
     pub(super) fn topological_order(&self) -> Vec<OpId> {
         let mut waiting = self.dependencies.dependency_counts();
         let mut order: Vec<OpId> = self.ids().filter(|op| waiting[op.index()] == 0).collect();
@@ -265,7 +253,6 @@ impl Memory {
         self.live + self.needed_during(problem, op)
     }
 
-    /// Runs an operation.
     pub(super) fn run_operation(&mut self, problem: &Problem, op: OpId) {
         let (begun, ended) = self.change_at(problem, op);
         self.live = self.live + begun - ended;

@@ -131,7 +131,7 @@ fn the_search_equals_the_reference_on_500_graphs() {
             let orders = Orders::new(&graph, &dependencies, hand_overs);
             let budget = Budget::default();
             for (forced, bounded) in [(true, true), (true, false), (false, true), (false, false)] {
-                let rules = ExactOrder::default().with_forced(forced).with_bounded(bounded);
+                let rules = ExactOrder { forced, bounded, ..ExactOrder::default() };
                 let found = rules.exact_order(&orders, &budget);
                 assert_eq!((found.load, found.bound), (expected, expected), "{rules:?} {hand_overs:?}");
                 assert_eq!(dependencies.check_order(&found.order), Ok(()));

@@ -20,11 +20,8 @@ impl<'b> Watch<'b> {
         Self { budget, start: budget.clock.now(), work: 0, look_at: 0 }
     }
 
-    /// Counts work. The unit is an operation, a storage or a dependency that the search examines.
-    ///
-    /// # Errors
-    ///
-    /// The reason to end the search.
+    /// Counts work, or returns the reason to end the search. The unit is an operation, a storage or a dependency that the
+    /// search examines.
     pub(super) fn tick(&mut self, work: usize) -> Result<(), Stop> {
         self.work += work as u64;
         if self.budget.work.is_some_and(|limit| self.work > limit) {

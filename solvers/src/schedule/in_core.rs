@@ -8,7 +8,8 @@
 
 use planlab_graph::{ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
 
-use super::classes::{Class, Lab, Policy, Prefetch};
+use super::classes::{Class, Lab, Policy};
+use super::program::Prefetch;
 
 /// Keeps every map.
 #[derive(Clone, Copy, Debug, Default)]

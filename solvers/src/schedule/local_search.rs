@@ -7,9 +7,9 @@
 //! room or the rules. It is judged by the simulated time. It is refused unless the default allocator's best fit, or else
 //! first fit by area, finds offsets that end below the capacity.
 //!
-//! A schedule that a quick scheduler or PoocH's budgeted search offers counts as it is if the portfolio of planners finds
-//! offsets that fit. The search starts from the best of their classes and of PoocH's classifications, each in the largest
-//! room found that leaves enough for its gaps. The heat, relative to the time at the start, falls geometrically.
+//! A schedule of a quick scheduler or of PoocH counts as it is if the portfolio of planners finds offsets that fit. The
+//! search starts from the best of their classes, each in the largest room found that leaves enough for its gaps. The
+//! heat, relative to the time at the start, falls geometrically.
 //!
 //! # References
 //!
@@ -20,21 +20,19 @@
 //!
 //! # Complexity
 //!
-//! 100 simulations for each of n maps, at most 10,000, after the starts, and a packing for each change that the heat accepts: O(n) and
-//! O(n g log n) for g gaps. Anytime.
+//! 100 simulations for each of n maps, at most 10,000, after the starts, and a packing for each change that the heat
+//! accepts: O(n) and O(n g log n) for g gaps. Anytime.
 
-use planlab_dsa::{Budget, Bytes, Offset, execute};
-use planlab_graph::{
-    MapId, Schedule, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, Timeline, Verified,
-};
+use planlab_dsa::Bytes;
+use planlab_graph::{MapId, Schedule, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, Verified};
 use rand::RngExt;
 
-use super::classes::{Class, Classes, Lab, Policy, Prefetch};
+use super::classes::{Class, Classes, Lab, Policy};
+use super::packing::{draw_slack, is_faster, offer_packed, offer_verified, pack_draft};
 use super::pooch::recompute_what_costs_less;
+use super::program::Prefetch;
 use super::quick::{budgeted_searches, quick_schedulers};
 use super::swap_opt::keep_what_fits;
-use crate::placement::greedy::Fit;
-use crate::placement::{Order, Portfolio};
 
 const KEY: &str = "local-search";
 /// The heat at the first and at the last change, as parts of the time of the start.
@@ -45,11 +43,7 @@ const ROOMS: u32 = 8;
 /// The largest change of the room, as a part of the capacity.
 const ROOM_STEP: f64 = 0.02;
 
-/// Units of work for the offsets of a schedule that another scheduler offers.
-const PACKING_WORK: u64 = 500_000;
-
-/// The policies for recomputed maps; each is tried with each way to start copies in.
-const POLICIES: [Policy; 3] = [Policy::Discard, Policy::Retain, Policy::Share];
+/// The ways to start copies in; each is tried with each policy for recomputed maps.
 const PREFETCHES: [Prefetch; 3] = [Prefetch::AsRoomPermits, Prefetch::OneAhead, Prefetch::WithConvolution];
 
 /// Annealing from the best quick schedule, with offsets; key `local-search`.
@@ -88,7 +82,7 @@ impl Scheduler for LocalSearch {
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let problem = run.problem();
-        let of = |prefetch| POLICIES.map(|policy| Lab::new(problem, policy, prefetch));
+        let of = |prefetch| Policy::ALL.map(|policy| Lab::new(problem, policy, prefetch));
         let labs = PREFETCHES.map(of).into_iter().flatten().collect::<Vec<_>>();
         labs[0].claim_bound(run)?;
         let maps = labs[0].classified_maps().collect();
@@ -119,7 +113,7 @@ enum Judged {
 }
 
 struct ClassSearch<'r, 'p> {
-    /// All pairs of rules; the first [`POLICIES`] start copies in as early as there is room.
+    /// All pairs of rules; the first, one for each policy, start copies in as early as there is room.
     labs: Vec<Lab<'p>>,
     maps: Vec<MapId>,
     capacity: Bytes,
@@ -129,7 +123,6 @@ struct ClassSearch<'r, 'p> {
 }
 
 impl ClassSearch<'_, '_> {
-    /// Offers the initial classifications.
     fn offer_initial(&mut self) -> Result<(), ScheduleHalt> {
         for class in [Class::Keep, Class::Swap] {
             self.fit_classes(&self.labs[0].all_in_class(class), 0)?;
@@ -142,38 +135,9 @@ impl ClassSearch<'_, '_> {
     /// Offers what another scheduler finds, and its classes by all rules.
     fn start_with_scheduler(&mut self, scheduler: &dyn Scheduler) -> Result<(), ScheduleHalt> {
         let (offers, end) = self.run.consult_scheduler(scheduler);
-        offers.iter().try_for_each(|offer| self.offer_as_it_is(offer))?;
+        offers.iter().try_for_each(|offer| offer_verified(self.run, KEY, offer))?;
         end?;
         offers.iter().try_for_each(|offer| self.start_with_offer(offer))
-    }
-
-    /// Offers a schedule of another scheduler if its offsets fit.
-    fn offer_as_it_is(&mut self, offer: &Verified) -> Result<(), ScheduleHalt> {
-        if !self.is_faster(offer.seconds()) {
-            return Ok(());
-        }
-        let placed = if offer.height() <= self.capacity {
-            offer.schedule().clone()
-        } else if let Some(offsets) = self.pack_tightly(offer) {
-            offer.schedule().clone().with_offsets(offer.timeline(), &offsets)
-        } else {
-            return Ok(());
-        };
-        self.run.offer(Schedule { scheduler: KEY.to_owned(), ..placed })
-    }
-
-    /// Offsets of a schedule, from the base, that end below the capacity, by the portfolio of planners.
-    fn pack_tightly(&self, offer: &Verified) -> Option<Vec<Offset>> {
-        let room = Bytes::new(self.capacity.get().saturating_sub(offer.schedule().base.get()));
-        let budget = Budget { target: Some(room), work: Some(PACKING_WORK), ..Budget::default() };
-        let instance = offer.placement_problem().ok()?;
-        let plan = execute(&Portfolio, &instance, budget, 0).best?;
-        (plan.height() <= room).then(|| plan.offsets().to_vec())
-    }
-
-    /// Whether a schedule of this many seconds is faster than all that are offered.
-    fn is_faster(&self, seconds: f64) -> bool {
-        self.run.best_schedule().is_none_or(|best| seconds < best.seconds())
     }
 
     /// The classes of a schedule by all rules, if that is faster than what was found so far.
@@ -200,7 +164,7 @@ impl ClassSearch<'_, '_> {
     /// PoocH's classifications, in less and less room until the offsets fit. All policies have the whole room before any
     /// has less: on a large net the time may end first.
     fn start_with_pooch(&mut self) -> Result<(), ScheduleHalt> {
-        let mut rooms = [Some(self.capacity); POLICIES.len()];
+        let mut rooms = [Some(self.capacity); Policy::ALL.len()];
         for _ in 0..ROOMS {
             for (rules, room) in rooms.iter_mut().enumerate() {
                 if let Some(known) = *room {
@@ -221,10 +185,14 @@ impl ClassSearch<'_, '_> {
             return Ok(None);
         }
         recompute_what_costs_less(&lab, self.run, &mut classes)?;
-        match self.judge_state(State { classes, rules, room }, f64::INFINITY)? {
-            Judged::TooHigh(height) => Ok(Some(self.less_room(room, height))),
-            _ => Ok(None),
+        let state = State { classes, rules, room };
+        let Judged::TooHigh(height) = self.judge_state(state.clone(), f64::INFINITY)? else {
+            return Ok(None);
+        };
+        if let Ok((draft, timeline)) = lab.run_draft(&state.classes) {
+            offer_packed(self.run, KEY, &draft, &timeline)?;
         }
+        Ok(Some(self.less_room(room, height)))
     }
 
     /// The largest room that leaves enough for the gaps, if they shrink with it.
@@ -243,7 +211,7 @@ impl ClassSearch<'_, '_> {
         for change in 0..changes {
             let progress = f64::from(change) / f64::from(changes);
             let heat = start * HOT * (COLD / HOT).powf(progress);
-            let slack = -heat * self.run.rng().random::<f64>().max(f64::MIN_POSITIVE).ln();
+            let slack = draw_slack(self.run, heat);
             let changed = self.change_state(&state);
             if let Judged::Placed(taken) = self.judge_state(changed.clone(), seconds + slack)? {
                 (seconds, state) = (taken, changed);
@@ -252,7 +220,6 @@ impl ClassSearch<'_, '_> {
         Ok(())
     }
 
-    /// A neighbouring state.
     fn change_state(&mut self, state: &State) -> State {
         let mut state = state.clone();
         match self.run.rng().random_range(0..20) {
@@ -263,7 +230,7 @@ impl ClassSearch<'_, '_> {
                 let room = state.room.get() as f64 + step * self.capacity.get() as f64;
                 state.room = round_bytes(room).min(self.capacity);
             }
-            _ => state.rules = self.run.rng().random_range(0..POLICIES.len()),
+            _ => state.rules = self.run.rng().random_range(0..Policy::ALL.len()),
         }
         state
     }
@@ -317,7 +284,7 @@ impl ClassSearch<'_, '_> {
             Ok(offsets) => {
                 if self.best.as_ref().is_none_or(|&(best, _)| seconds < best) {
                     self.best = Some((seconds, state));
-                    if self.is_faster(seconds) {
+                    if is_faster(self.run, seconds) {
                         let placed = draft.with_offsets(&timeline, &offsets);
                         self.run.offer(Schedule { scheduler: KEY.to_owned(), ..placed })?;
                     }
@@ -336,28 +303,6 @@ impl ClassSearch<'_, '_> {
             }
         }
     }
-}
-
-/// Offsets, from the base, that end below the capacity; else the memory that the lowest ones take, the base included.
-fn pack_draft(draft: &Schedule, timeline: &Timeline, capacity: Bytes) -> Result<Vec<Offset>, Bytes> {
-    let base = draft.base.get();
-    let room = capacity.get().saturating_sub(base);
-    let offsets = draft.best_fit(timeline);
-    let ends = draft.buffers.iter().zip(&offsets).map(|(buffer, offset)| offset.get() + buffer.bytes.get());
-    let mut least = ends.max().unwrap_or(0);
-    if least <= room {
-        return Ok(offsets);
-    }
-    if let Ok(instance) = draft.placement_problem(timeline) {
-        let budget = Budget { target: Some(Bytes::new(room)), ..Budget::default() };
-        if let Some(plan) = execute(&Fit::first_fit(Order::Area), &instance, budget, 0).best {
-            if plan.height().get() <= room {
-                return Ok(plan.offsets().to_vec());
-            }
-            least = least.min(plan.height().get());
-        }
-    }
-    Err(Bytes::new(base.saturating_add(least)))
 }
 
 /// The whole bytes of a computed size.

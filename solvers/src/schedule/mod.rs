@@ -45,15 +45,41 @@
 //! | `checkpoints/{chen,memonger,patent}` | the ends of blocks | | the rest, once |
 //! | `checkpoints/patent/scored` | those that live long, are expensive to compute and small | | the rest, once |
 //! | `checkpoints/patent/swap` | the ends of blocks whose copies would be waited for | the other ends | the rest, once |
+//! | `capuchin` | what fits | what it hides, then what costs less to swap | what costs less to recompute |
+//! | `dtr` | what is expensive, small or new when memory is short | | the rest, on demand |
+//! | `coop` | the same by windows of addresses, with offsets that fit | | the rest, on demand |
+//! | `pytorch/{greedy,dp,ilp}` | what a knapsack chooses by its bytes | | the rest |
+//! | `pytorch/sac-ilp` | all but what a program over modules discards | | the rest |
+//! | `revolve` | binomial checkpoints of a chain, as many as fit | | the rest, once or more |
+//! | `rotor` | checkpoints and saved segments of a chain, the fastest by a table | | the rest, once or more |
+//! | `pofo` | as `rotor` | checkpoints and saved segments whose copies hide, by a table | the rest, once or more |
 //! | `local-search` | what a search by simulation finds to be fastest, with offsets that fit | | |
+//! | `exact` | what a search of all schedules proves to be fastest; small nets | | |
+//! | `moccasin` | what a constraint solver chooses, without swaps (feature `cp`) | | the rest, once for each map |
+//! | `checkmate` | what a mixed-integer program keeps between passes | | the rest |
+//! | `checkmate/rounding` | what the rounded relaxation of that program keeps | | the rest |
+//! | `joint` | what a search by simulation finds to be fastest after each single use of every map | | |
 
 mod bound;
+mod capuchin;
+mod chains;
+#[cfg(feature = "mip")]
+mod checkmate;
 pub mod checkpoints;
 mod classes;
+mod exact;
+mod fates;
 mod in_core;
+mod joint;
+pub mod knapsack;
 mod local_search;
+#[cfg(feature = "cp")]
+mod moccasin;
+pub mod online;
+mod packing;
 mod pooch;
 mod pooch_elsewhere;
+mod program;
 mod quick;
 mod registry;
 mod superneurons;
@@ -63,11 +89,21 @@ mod swap_opt;
 mod testing;
 
 pub use bound::lp_bound;
-pub use classes::{Class, Classes, Counts, DoesNotFit, Lab, Part, Policy, Prefetch, Trial};
+pub use capuchin::Capuchin;
+pub use chains::{Pofo, Revolve, Rotor};
+#[cfg(feature = "mip")]
+pub use checkmate::Checkmate;
+pub use classes::{Class, Classes, Counts, Lab, Policy, Trial};
+pub use exact::Exact;
 pub use in_core::InCore;
+pub use joint::Joint;
 pub use local_search::LocalSearch;
+#[cfg(feature = "cp")]
+pub use moccasin::Moccasin;
+pub use online::{Coop, Dtr};
 pub use pooch::Pooch;
 pub use pooch_elsewhere::PoochElsewhere;
+pub use program::{DoesNotFit, Part, Prefetch};
 pub use registry::{find_scheduler, scheduler_keys, schedulers};
 pub use superneurons::SuperNeurons;
 pub use swap_all::SwapAll;

@@ -28,9 +28,13 @@
 //!   infinitely much.
 //! - How long recomputed maps stay is a policy; the paper does not specify it.
 
-use planlab_graph::{Engine, MapId, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, Timeline};
+use planlab_graph::{
+    Engine, Event, MapId, Schedule, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, Span, Task,
+    Timeline,
+};
 
-use super::classes::{Class, Classes, Lab, Policy, Prefetch};
+use super::classes::{Class, Classes, Lab, Policy};
+use super::program::Prefetch;
 use super::swap_opt::keep_what_fits;
 
 /// Seconds that the compute engine may stand idle without counting as delayed.
@@ -66,31 +70,21 @@ impl Pooch {
         Self { policy, search: PoochSearch::Budgeted { depth, leaves } }
     }
 
-    const fn key(self) -> &'static str {
-        match (self.policy, self.search) {
-            (Policy::Discard, PoochSearch::Suffix) => "pooch/discard",
-            (Policy::Retain, PoochSearch::Suffix) => "pooch/retain",
-            (Policy::Share, PoochSearch::Suffix) => "pooch/share",
-            (Policy::Discard, PoochSearch::Budgeted { .. }) => "pooch/discard/budgeted",
-            (Policy::Retain, PoochSearch::Budgeted { .. }) => "pooch/retain/budgeted",
-            (Policy::Share, PoochSearch::Budgeted { .. }) => "pooch/share/budgeted",
-        }
+    fn key(self) -> String {
+        let search = if self.search == PoochSearch::Suffix { "" } else { "/budgeted" };
+        format!("pooch/{}{search}", self.policy)
     }
 }
 
 impl Scheduler for Pooch {
     fn descriptor(&self) -> SchedulerDescriptor {
-        let summary = match self.search {
-            PoochSearch::Suffix => {
-                "keeps what fits from the output; swaps or recomputes the rest, by what each costs"
-            }
-            PoochSearch::Budgeted { .. } => {
-                "searches for what to keep; swaps or recomputes the rest, by what each costs"
-            }
+        let keeps = match self.search {
+            PoochSearch::Suffix => "keeps what fits from the output",
+            PoochSearch::Budgeted { .. } => "searches for what to keep",
         };
         SchedulerDescriptor {
             key: self.key().into(),
-            summary: summary.into(),
+            summary: format!("{keeps}; swaps or recomputes the rest, by what each costs").into(),
             randomized: false,
             reference: "Ito et al. 2019",
             complexity: "s^2 simulations for s swapped maps",
@@ -100,16 +94,17 @@ impl Scheduler for Pooch {
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let lab = Lab::new(run.problem(), self.policy, Prefetch::AsRoomPermits);
         lab.claim_bound(run)?;
+        let key = self.key();
         let mut classes = lab.all_in_class(Class::Swap);
-        lab.offer_classes(run, &classes, self.key())?;
-        lab.search_classes(run, &mut classes, self.key(), |run, classes| match self.search {
+        lab.offer_classes(run, &classes, &key)?;
+        lab.search_classes(run, &mut classes, &key, |run, classes| match self.search {
             PoochSearch::Suffix => keep_what_fits(&lab, run, classes),
             PoochSearch::Budgeted { depth, leaves } => search_tree(&lab, run, classes, depth, leaves),
         })?;
         if run.best_schedule().is_none() {
             return Ok(());
         }
-        lab.search_classes(run, &mut classes, self.key(), |run, classes| {
+        lab.search_classes(run, &mut classes, &key, |run, classes| {
             recompute_what_costs_less(&lab, run, classes)
         })
     }
@@ -155,19 +150,11 @@ fn overhead_quotient(lab: &Lab<'_>, classes: &Classes, map: MapId, base: f64) ->
 }
 
 /// The seconds that the compute engine is idle during each copy of an engine, and the map of the copy.
-fn find_stalls(
-    lab: &Lab<'_>,
-    run: &planlab_graph::Schedule,
-    timeline: &Timeline,
-    engine: Engine,
-) -> Vec<(MapId, f64)> {
+fn find_stalls(lab: &Lab<'_>, run: &Schedule, timeline: &Timeline, engine: Engine) -> Vec<(MapId, f64)> {
     let idle = timeline.idle_periods(Engine::Compute, IDLE);
     let copies = run.events_of(engine).iter().zip(timeline.spans_of(engine));
-    let stall = |(event, span): (&planlab_graph::Event, &planlab_graph::Span)| {
-        let map = match event.task {
-            planlab_graph::Task::CopyOut(map) | planlab_graph::Task::CopyIn(map) => map,
-            _ => return None,
-        };
+    let stall = |(event, span): (&Event, &Span)| {
+        let (Task::CopyOut(map) | Task::CopyIn(map)) = event.task else { return None };
         let shared = |&(from, to): &(f64, f64)| (to.min(span.end) - from.max(span.start)).max(0.0);
         let seconds: f64 = idle.iter().map(shared).sum();
         (seconds > 0.0 && lab.classified_maps().any(|other| other == map)).then_some((map, seconds))

@@ -17,10 +17,11 @@
 //! The paper's run fails at batch 640. Here a copy in waits until there is room, so classes that fit on one machine fit
 //! on the other.
 
-use planlab_graph::{Machine, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, SchedulingProblem};
+use planlab_graph::{Machine, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
 
-use super::classes::{Class, Lab, Policy, Prefetch};
+use super::classes::{Class, Lab, Policy};
 use super::pooch::recompute_what_costs_less;
+use super::program::Prefetch;
 use super::swap_opt::keep_what_fits;
 
 /// The paper's other machine.
@@ -45,7 +46,9 @@ impl Scheduler for PoochElsewhere {
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let here = Lab::new(run.problem(), Policy::Discard, Prefetch::AsRoomPermits);
         here.claim_bound(run)?;
-        let foreign = over_the_other_link(run.problem());
+        let elsewhere = Machine::built_in(ELSEWHERE).expect("a machine that is built in");
+        let mut foreign = run.problem().clone();
+        (foreign.machine.copy_out, foreign.machine.copy_in) = (elsewhere.copy_out, elsewhere.copy_in);
         let there = Lab::new(&foreign, Policy::Discard, Prefetch::AsRoomPermits);
         let mut classes = here.all_in_class(Class::Swap);
         here.offer_classes(run, &classes, KEY)?;
@@ -54,12 +57,4 @@ impl Scheduler for PoochElsewhere {
             recompute_what_costs_less(&there, run, classes)
         })
     }
-}
-
-/// The problem with the link of the other machine; everything else is unchanged.
-fn over_the_other_link(problem: &SchedulingProblem) -> SchedulingProblem {
-    let elsewhere = Machine::built_in(ELSEWHERE).expect("a machine that is built in");
-    let machine =
-        Machine { copy_out: elsewhere.copy_out, copy_in: elsewhere.copy_in, ..problem.machine.clone() };
-    SchedulingProblem { machine, ..problem.clone() }
 }

@@ -1,9 +1,10 @@
-//! Schedulers that take few simulations; local search starts from their schedules.
+//! Schedulers that take few simulations; the searches start from their schedules.
 
 use planlab_graph::Scheduler;
 
+use super::chains::{Pofo, Revolve, Rotor};
 use super::checkpoints::{Candidates, Checkpointing, Chen, Memonger, Patent};
-use super::{InCore, Policy, Pooch, SuperNeurons, SwapAll, SwapOpt};
+use super::{Capuchin, Coop, Dtr, InCore, Policy, Pooch, SuperNeurons, SwapAll, SwapOpt};
 
 /// The budget of the tree search: the maps to branch on, and the leaves.
 const DEPTH: usize = 8;
@@ -11,7 +12,7 @@ const LEAVES: u32 = 32;
 
 /// The schedulers that simulate a few classifications, in the order in which they are listed.
 pub(super) fn quick_schedulers() -> Vec<Box<dyn Scheduler>> {
-    let patent = Checkpointing::with_patent(Patent::default());
+    let patent = Checkpointing::new(Patent::default());
     vec![
         Box::new(InCore),
         Box::new(SwapAll::one_step_ahead()),
@@ -19,12 +20,20 @@ pub(super) fn quick_schedulers() -> Vec<Box<dyn Scheduler>> {
         Box::new(SwapOpt),
         Box::new(SuperNeurons::default()),
         Box::new(SuperNeurons::default().with_policy(Policy::Retain)),
-        Box::new(Checkpointing::with_chen(Chen)),
-        Box::new(Checkpointing::with_memonger(Memonger)),
+        Box::new(Checkpointing::new(Chen)),
+        Box::new(Checkpointing::new(Memonger)),
         Box::new(patent),
         Box::new(patent.with_candidates(Candidates::Scored)),
         Box::new(patent.with_swap(true)),
+        Box::new(Capuchin),
+        Box::new(Dtr),
+        Box::new(Coop),
     ]
+}
+
+/// The schedulers that take a net for a chain; the joint search starts from their schedules, too.
+pub(super) fn chain_schedulers() -> [Box<dyn Scheduler>; 3] {
+    [Box::new(Revolve), Box::new(Rotor::default()), Box::new(Pofo)]
 }
 
 /// PoocH's tree search, within a budget of leaves.

@@ -2,8 +2,11 @@
 
 use planlab_graph::Scheduler;
 
-use super::quick::{budgeted_searches, quick_schedulers};
-use super::{LocalSearch, Policy, Pooch, PoochElsewhere};
+#[cfg(feature = "mip")]
+use super::Checkmate;
+use super::knapsack::knapsack_schedulers;
+use super::quick::{budgeted_searches, chain_schedulers, quick_schedulers};
+use super::{Exact, Joint, LocalSearch, Policy, Pooch, PoochElsewhere};
 
 /// One scheduler of each kind, in the order in which they are listed.
 #[must_use]
@@ -13,7 +16,18 @@ pub fn schedulers() -> Vec<Box<dyn Scheduler>> {
     all.push(Box::new(Pooch::new(Policy::Retain)));
     all.extend(budgeted_searches());
     all.push(Box::new(PoochElsewhere));
+    all.extend(knapsack_schedulers());
+    all.extend(chain_schedulers());
     all.push(Box::new(LocalSearch::default()));
+    all.push(Box::new(Joint::default()));
+    all.push(Box::new(Exact));
+    #[cfg(feature = "cp")]
+    all.push(Box::new(super::Moccasin::default()));
+    #[cfg(feature = "mip")]
+    all.extend(
+        [Checkmate::exact(), Checkmate::rounding()]
+            .map(|scheduler| -> Box<dyn Scheduler> { Box::new(scheduler) }),
+    );
     all
 }
 

@@ -23,7 +23,8 @@ use planlab_graph::{
     FunctionKind, MapId, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, TrainingNet,
 };
 
-use super::classes::{Class, Classes, Lab, Policy, Prefetch};
+use super::classes::{Class, Classes, Lab, Policy};
+use super::program::Prefetch;
 
 /// Keeps the end of the net, and classifies the rest by the kind of function.
 #[derive(Clone, Copy, Debug, Default)]
@@ -78,8 +79,7 @@ fn is_dear(net: &TrainingNet, map: MapId) -> bool {
 /// The longest end that fits while no swapped map is back; keeps nothing if no end does.
 fn keep_the_end(lab: &Lab<'_>, run: &mut ScheduleRun<'_>) -> Result<Classes, ScheduleHalt> {
     let mut classes = lab.all_in_class(Class::Keep);
-    let maps: Vec<_> = lab.classified_maps().collect();
-    for map in maps {
+    for map in lab.classified_maps() {
         run.tick(1)?;
         if lab.peak_bytes(&classes) <= run.problem().capacity {
             break;

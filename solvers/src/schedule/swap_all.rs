@@ -15,7 +15,8 @@
 
 use planlab_graph::{ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
 
-use super::classes::{Class, Lab, Policy, Prefetch};
+use super::classes::{Class, Lab, Policy};
+use super::program::Prefetch;
 
 /// Swaps every map.
 #[derive(Clone, Copy, Debug)]
@@ -40,15 +41,13 @@ impl SwapAll {
 
 impl Scheduler for SwapAll {
     fn descriptor(&self) -> SchedulerDescriptor {
-        let summary = match self.prefetch {
-            Prefetch::AsRoomPermits => "swaps every feature map, each back as early as there is room",
-            Prefetch::OneAhead | Prefetch::WithConvolution => {
-                "swaps every feature map, each back one step ahead"
-            }
+        let start = match self.prefetch {
+            Prefetch::AsRoomPermits => "as early as there is room",
+            Prefetch::OneAhead | Prefetch::WithConvolution => "one step ahead",
         };
         SchedulerDescriptor {
             key: self.key.into(),
-            summary: summary.into(),
+            summary: format!("swaps every feature map, each back {start}").into(),
             randomized: false,
             reference: "Rhu et al. 2016; Ito et al. 2019",
             complexity: "n",

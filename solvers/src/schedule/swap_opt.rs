@@ -20,7 +20,8 @@
 
 use planlab_graph::{ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
 
-use super::classes::{Class, Classes, Lab, Policy, Prefetch};
+use super::classes::{Class, Classes, Lab, Policy};
+use super::program::Prefetch;
 
 const KEY: &str = "swap-opt";
 

@@ -2,8 +2,27 @@
 
 use planlab_dsa::Bytes;
 use planlab_graph::{
-    FeatureMap, Function, FunctionKind, Machine, MapId, SchedulingProblem, TrainingNet, Work,
+    Event, FeatureMap, Function, FunctionKind, Machine, MapId, SchedulingProblem, Task, TrainingNet, Work,
 };
+
+use super::program::Program;
+
+/// The events of the compute engine, a letter and a number for each.
+pub(super) fn step_names(program: &Program) -> String {
+    event_names(program.compute_steps())
+}
+
+/// Events of the compute engine, a letter and a number for each.
+pub(super) fn event_names(events: &[Event]) -> String {
+    let name = |event: &Event| match event.task {
+        Task::Forward(id) => format!("F{id}"),
+        Task::Recompute(id) => format!("R{id}"),
+        Task::Backward(id) => format!("B{id}"),
+        Task::Accumulate(map) => format!("A{map}"),
+        Task::CopyOut(_) | Task::CopyIn(_) => panic!("copies come later"),
+    };
+    events.iter().map(name).collect::<Vec<_>>().join(" ")
+}
 
 /// image -> 0 conv -> 1 relu -> 2 conv -> 3 add(relu, conv) -> 4 loss. Maps 0 (image), 2 (relu) and 4 (sum) have a
 /// class.
@@ -30,6 +49,24 @@ pub(super) fn branching_problem() -> SchedulingProblem {
     test_problem(functions)
 }
 
+/// A chain of functions that take a second, as do their backward passes, which read the input.
+pub(super) fn chain_problem(bytes: &[u64]) -> SchedulingProblem {
+    SchedulingProblem::new(chain_net(bytes, FunctionKind::Other, false), test_machine())
+}
+
+/// A chain of functions; the first map is the input of the net. Each backward pass reads its function's input, and the
+/// output if wanted.
+pub(super) fn chain_net(bytes: &[u64], kind: FunctionKind, reads_output: bool) -> TrainingNet {
+    let map = |&bytes: &u64| FeatureMap { name: String::new(), bytes: Bytes::new(bytes) };
+    let work = Work { flops: 1.0, bytes: 0.0, launches: 0 };
+    let function = |output: usize| {
+        let needs = if reads_output { vec![output - 1, output] } else { vec![output - 1] };
+        Function { forward: work, backward: work, ..test_function(kind, &[output - 1], output, &needs) }
+    };
+    let functions = (1..bytes.len()).map(function).collect();
+    TrainingNet::new("chain", 1, 0, bytes.iter().map(map).collect(), functions).expect("a net")
+}
+
 fn test_function(kind: FunctionKind, inputs: &[usize], output: usize, needs: &[usize]) -> Function {
     let ids = |ids: &[usize]| ids.iter().map(|&id| MapId::from_index(id)).collect();
     let work = Work { flops: 2.0, bytes: 0.0, launches: 0 };
@@ -48,7 +85,11 @@ fn test_problem(functions: Vec<Function>) -> SchedulingProblem {
     let maps =
         [64, 256, 256, 256, 256, 4].map(|bytes| FeatureMap { name: String::new(), bytes: Bytes::new(bytes) });
     let net = TrainingNet::new("small", 1, 0, maps.to_vec(), functions).expect("a net");
-    let machine = Machine {
+    SchedulingProblem::new(net, test_machine())
+}
+
+fn test_machine() -> Machine {
+    Machine {
         name: "small".to_owned(),
         copy_out: 256.0,
         copy_in: 128.0,
@@ -59,6 +100,5 @@ fn test_problem(functions: Vec<Function>) -> SchedulingProblem {
         bytes_per_parameter: 0,
         large_batch_slowdown: 1.0,
         workspace: Bytes::ZERO,
-    };
-    SchedulingProblem::new(net, machine)
+    }
 }

@@ -2,12 +2,12 @@
 
 use planlab_dsa::Instance;
 
-/// For each number below a count, the numbers that it is paired with, ascending.
+/// For each number below a count, the numbers that it is paired with; ascending if they come from [`Adjacency::new`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Adjacency {
-    /// Where each list starts; empty if there are no pairs.
-    starts: Vec<u32>,
-    partners: Vec<u32>,
+    /// Where each list starts; may be empty if there are no pairs.
+    pub(super) starts: Vec<u32>,
+    pub(super) partners: Vec<u32>,
 }
 
 impl Adjacency {

@@ -23,13 +23,7 @@ pub(crate) struct Neighbours {
     lives: Vec<(u32, u32)>,
     apart: Adjacency,
     tree: Tree,
-    lists: Option<Lists>,
-}
-
-#[derive(Clone, Debug)]
-struct Lists {
-    starts: Vec<u32>,
-    ids: Vec<u32>,
+    lists: Option<Adjacency>,
 }
 
 impl Neighbours {
@@ -45,27 +39,24 @@ impl Neighbours {
         Ok(this)
     }
 
-    fn list_neighbours(&self, most: usize, tick: &mut Tick<'_>) -> Result<Option<Lists>, Halt> {
-        let (mut starts, mut ids, mut found) = (vec![0], Vec::new(), Vec::new());
+    fn list_neighbours(&self, most: usize, tick: &mut Tick<'_>) -> Result<Option<Adjacency>, Halt> {
+        let (mut starts, mut partners, mut found) = (vec![0], Vec::new(), Vec::new());
         for id in 0..as_number(self.lives.len()) {
             self.search_tree(id, &mut found);
             tick(1 + found.len() as u64)?;
-            if ids.len() + found.len() > most {
+            if partners.len() + found.len() > most {
                 return Ok(None);
             }
-            ids.extend_from_slice(&found);
-            starts.push(as_number(ids.len()));
+            partners.extend_from_slice(&found);
+            starts.push(as_number(partners.len()));
         }
-        Ok(Some(Lists { starts, ids }))
+        Ok(Some(Adjacency { starts, partners }))
     }
 
     /// The neighbours of a buffer, without itself, each once; always in the same order.
     pub(crate) fn neighbours_of<'n>(&'n self, id: u32, scratch: &'n mut Vec<u32>) -> &'n [u32] {
         match &self.lists {
-            Some(lists) => {
-                let at = id as usize;
-                &lists.ids[lists.starts[at] as usize..lists.starts[at + 1] as usize]
-            }
+            Some(lists) => lists.of(id),
             None => {
                 self.search_tree(id, scratch);
                 scratch
@@ -91,7 +82,6 @@ impl Neighbours {
         self.apart.of(id).binary_search(&other).is_ok()
     }
 
-    /// Whether two live ranges overlap.
     pub(crate) fn overlap(&self, id: u32, other: u32) -> bool {
         let ((s, e), (start, end)) = (self.lives[id as usize], self.lives[other as usize]);
         s < end && start < e

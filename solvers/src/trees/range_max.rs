@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::parts::parts;
+use super::parts;
 
 /// A segment tree over fixed numbers.
 #[derive(Clone, Debug)]

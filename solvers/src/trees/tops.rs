@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::parts::parts;
+use super::parts;
 
 /// A number for each column, 0 at first; numbers only grow.
 #[derive(Clone, Debug)]

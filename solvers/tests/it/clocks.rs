@@ -4,11 +4,9 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use planlab_dsa::testing::{Shape, deep_config, instances, plans_for};
-use planlab_dsa::{
-    Alignment, Budget, Buffer, Bytes, Clock, Instance, LiveRange, Mark, Outcome, Planner, Stop, execute,
-};
-use planlab_solvers::registry;
+use planlab_dsa::testing::{Shape, deep_config, instances, plans_for, test_buffer};
+use planlab_dsa::{Alignment, Budget, Bytes, Clock, Instance, Mark, Outcome, Planner, Stop, execute};
+use planlab_solvers::{find_planner, registry};
 use proptest::prelude::*;
 
 /// The number of instances for each property: thousands of runs of every planner in all.
@@ -193,13 +191,11 @@ const TINY_STEPS: [(u32, u32, u64, u64); 22] = [
 #[test]
 fn a_work_limit_holds_while_items_rise_in_tiny_steps() {
     let buffer = |&(start, end, bytes, align): &(u32, u32, u64, u64)| {
-        let live = LiveRange::new(start, end).expect("not empty");
-        Buffer::new(Bytes::new(bytes), live).with_align(Alignment::new(align).expect("not zero"))
+        test_buffer(bytes, start, end).with_align(Alignment::new(align).expect("not zero"))
     };
     let instance = Instance::from_buffers(TINY_STEPS.iter().map(buffer).collect()).expect("valid");
     let budget = Budget { work: Some(100_000), clock: frozen(), ..Budget::default() };
-    let exact = registry().into_iter().find(|planner| planner.descriptor().key == "exact").expect("there");
-    let outcome = execute(&*exact, &instance, budget, 0);
+    let outcome = execute(&find_planner("exact").expect("there"), &instance, budget, 0);
     assert!(matches!(outcome.end, Ok(Stop::Proved | Stop::WorkLimit)), "{:?}", outcome.end);
     assert!(outcome.height().is_some());
 }

@@ -1,31 +1,16 @@
 //! Tests that the MIP planners prove small instances, with every switch on and off.
 #![cfg(feature = "mip")]
 
-use planlab_dsa::testing::{Case, Shape, brute_force_without_hand_over, instances};
-use planlab_dsa::{Evidence, Planner, Scope};
+use planlab_dsa::Evidence;
 use planlab_solvers::milp::{Mip, Strengthening};
 use proptest::prelude::*;
 
-use crate::above_load::{above_load, run};
+use crate::above_load::{above_load, assert_proves, assert_proves_all, check_brute_force, small_instances};
 
 #[test]
 fn both_prove_twenty_optima_above_the_load() {
-    let planners: [&dyn Planner; 2] = [&Mip::with_cbc(), &Mip::with_highs()];
-    let cases: Vec<Case> = above_load(20).collect();
-    assert!(cases.len() >= 20);
-    for case in &cases {
-        for planner in planners {
-            let outcome = run(planner, &case.instance);
-            let key = planner.descriptor().key;
-            let claim = outcome.bound.best_claim(Scope::NoHandOver);
-            assert_eq!(
-                (outcome.height(), claim.evidence),
-                (case.optimum, Evidence::Mip),
-                "{key} {}",
-                case.name
-            );
-            assert!(outcome.is_optimal(), "{key} {}", case.name);
-        }
+    for planner in [Mip::with_cbc(), Mip::with_highs()] {
+        assert_proves_all(&planner, Evidence::Mip);
     }
 }
 
@@ -55,14 +40,8 @@ fn no_switch_changes_the_optimum() {
     ];
     for case in above_load(9) {
         for (name, switches) in variants {
-            let highs = Mip::with_highs().with_strengthening(switches);
-            let cbc = Mip::with_cbc().with_strengthening(switches);
-            let planners: [&dyn Planner; 2] = [&highs, &cbc];
-            for planner in planners {
-                let outcome = run(planner, &case.instance);
-                let key = planner.descriptor().key;
-                assert_eq!(outcome.height(), case.optimum, "{key}, {name}, {}", case.name);
-                assert!(outcome.is_optimal(), "{key}, {name}, {}", case.name);
+            for planner in [Mip::with_highs(), Mip::with_cbc()] {
+                assert_proves(&planner.with_strengthening(switches), &case, name);
             }
         }
     }
@@ -72,17 +51,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
     #[test]
-    fn both_equal_brute_force(
-        instance in instances(
-            Shape::every_feature().with_in_place(false).with_max_buffers(6).with_max_steps(6),
-        ),
-    ) {
-        let optimum = brute_force_without_hand_over(&instance);
-        let planners: [&dyn Planner; 2] = [&Mip::with_cbc(), &Mip::with_highs()];
-        for planner in planners {
-            let outcome = run(planner, &instance);
-            prop_assert_eq!(outcome.height(), optimum, "{}: {:?}", planner.descriptor().key, outcome.end);
-            prop_assert!(outcome.is_optimal(), "{}: {:?}", planner.descriptor().key, outcome.end);
+    fn both_equal_brute_force(instance in small_instances()) {
+        for (planner, key) in [(Mip::with_cbc(), "cbc"), (Mip::with_highs(), "highs")] {
+            check_brute_force(&planner, &instance, key)?;
         }
     }
 }

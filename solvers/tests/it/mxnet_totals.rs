@@ -108,28 +108,6 @@ fn tenths(bytes: Bytes) -> u64 {
     (bytes.get() * 10 + (1 << 19)) >> 20
 }
 
-/// All other totals, in MiB: by match range, in place or not, and with colours.
-#[test]
-fn totals_by_match_range_and_colours() {
-    const RANGES: [u64; 7] = [0, 1, 2, 4, 8, 16, 32];
-    let totals = |graph: &SharingGraph, in_place: bool| {
-        let rules = BlockSharing::default().with_in_place(in_place);
-        RANGES.map(|range| mebibytes(&rules.with_match_range(range).plan(graph)))
-    };
-    let train = graph("inception_bn_train_b32");
-    assert_eq!(totals(&train, true), [2781, 1771, 1391, 1341, 1340, 1340, 1340]);
-    assert_eq!(totals(&train, false), [3826, 2038, 1527, 1455, 1504, 1504, 1504]);
-    let forward = graph("inception_bn_fwd_b32");
-    assert_eq!(totals(&forward, true), [1188, 741, 307, 296, 240, 242, 252]);
-    assert_eq!(totals(&forward, false), [1632, 741, 307, 281, 241, 233, 232]);
-    let colours = |colours| mebibytes(&BlockSharing::default().with_colours(colours).plan(&train));
-    assert_eq!([2, 4, 8].map(colours), [1395, 1451, 1451]);
-    let resnet = totals(&graph("resnet200_train_b32"), true);
-    assert_eq!(resnet[..6], [20438, 10746, 10403, 10400, 10400, 10400]);
-    let memonger = totals(&graph("resnet200_memonger_t576_b32"), true);
-    assert_eq!(memonger[..6], [27609, 3165, 1948, 1948, 1958, 1957]);
-}
-
 /// The windows of the free list, in MiB: with in-place operations, as NNVM searches them, and without, as in the
 /// claims.
 #[test]

@@ -1,6 +1,6 @@
 //! Tests of properties that every planner, or every planner of a kind, has on random instances.
 
-use planlab_dsa::testing::{Shape, instances, oracle_height, scaled_and_shifted};
+use planlab_dsa::testing::{Shape, instances, oracle_height, scaled_and_shifted, test_buffer, test_instance};
 use planlab_dsa::{
     Budget, Buffer, BufferId, Bytes, Guarantee, InPlace, Instance, LiveRange, Offset, PlanError, Planner,
     execute,
@@ -239,9 +239,74 @@ fn top(buffer: &Buffer, there: &[(u64, u64)]) -> u64 {
     buffer.align.round_up(end).expect("small")
 }
 
+/// Buffers by size, start and end.
+type Rows = &'static [(u64, u32, u32)];
+
+const TURNS: Rows = &[(4, 0, 2), (8, 1, 3), (4, 2, 4)];
+const CHAIN: Rows = &[(16, 0, 2), (8, 1, 3), (64, 2, 4), (32, 3, 5), (8, 4, 6)];
+const OPTIMAL: Rows = &[(3, 0, 2), (2, 1, 5), (2, 3, 6), (1, 4, 7)];
+/// A load of 20, but no plan lower than 21.
+const ABOVE_LOAD: Rows =
+    &[(11, 0, 3), (6, 6, 8), (6, 1, 5), (3, 1, 4), (4, 3, 6), (7, 5, 7), (7, 3, 7), (12, 7, 8)];
+/// Four buffers around a fifth.
+const WHEEL: Rows = &[(2, 0, 2), (4, 2, 3), (2, 1, 3), (4, 0, 1), (2, 1, 2)];
+
+#[test]
+fn small_examples_have_their_known_heights() {
+    let cases: [(&str, Rows, u64); 18] = [
+        ("bump", &[(8, 0, 1), (4, 1, 2)], 12),
+        ("greedy-by-breadth", TURNS, 12),
+        ("greedy-by-size", TURNS, 12),
+        ("boxing", TURNS, 12),
+        ("mxnet-sharing", CHAIN, 96),
+        ("patent-free-list", CHAIN, 96),
+        ("shared-objects/by-breadth", CHAIN, 96),
+        ("shared-objects/by-size", CHAIN, 104),
+        ("shared-objects/in-order", CHAIN, 96),
+        ("shared-objects/size-distance", CHAIN, 96),
+        ("annealing", OPTIMAL, 5),
+        ("hill-climb/tvm", OPTIMAL, 5),
+        ("hill-climb/vela", OPTIMAL, 5),
+        ("lns", OPTIMAL, 5),
+        ("tabu", OPTIMAL, 5),
+        ("portfolio", OPTIMAL, 5),
+        ("exact", ABOVE_LOAD, 21),
+        ("block-building", WHEEL, 6),
+    ];
+    for (key, rows, height) in cases {
+        let instance = test_instance(rows);
+        let outcome = execute(&find_planner(key).expect("registered"), &instance, Budget::default(), 0);
+        assert_eq!(outcome.height(), Some(Bytes::new(height)), "{key}");
+        assert!(outcome.is_optimal() || ![OPTIMAL, ABOVE_LOAD, WHEEL].contains(&rows), "{key}");
+    }
+}
+
+#[test]
+fn small_examples_have_their_known_offsets() {
+    let cases: [(&str, Rows, &[u64]); 12] = [
+        ("oneflow/lifetime-first-compact", &[(4, 0, 3), (2, 0, 1), (4, 0, 3), (3, 2, 3)], &[0, 8, 4, 8]),
+        ("somas/many-objects", TURNS, &[8, 0, 8]),
+        ("tflite-arena", &[(4, 0, 2), (8, 1, 3), (1, 0, 3)], &[9, 1, 0]),
+        ("tflm-greedy", &[(4, 0, 2), (8, 1, 3), (4, 1, 4)], &[12, 0, 8]),
+        // The last has 8 bytes of room below the third, and does not take them.
+        ("tvm/by-size", &[(4, 0, 2), (8, 1, 3), (6, 2, 5), (2, 4, 6)], &[8, 0, 8, 14]),
+        ("xla/temporal", &[(4, 0, 5), (8, 1, 3), (4, 2, 4)], &[0, 4, 12]),
+        ("xla/spatial", &[(4, 0, 5), (8, 1, 3), (4, 2, 4)], &[8, 0, 12]),
+        ("xla/best", &[(4, 0, 5), (8, 1, 3), (4, 2, 4)], &[8, 0, 12]),
+        ("executorch", &[(8, 0, 2), (4, 2, 6), (3, 3, 5), (2, 1, 3)], &[0, 0, 4, 8]),
+        ("executorch/closest", &[(8, 0, 2), (4, 1, 2), (5, 2, 3)], &[0, 8, 8]),
+        ("best-fit", &[(4, 0, 2), (8, 1, 4), (4, 2, 4)], &[8, 0, 8]),
+        ("best-fit/reference", &[(4, 0, 2), (8, 1, 4), (4, 2, 4)], &[8, 0, 8]),
+    ];
+    for (key, rows, expected) in cases {
+        let found = offsets(&find_planner(key).expect("registered"), &test_instance(rows));
+        assert_eq!(found.as_deref(), Some(expected), "{key}");
+    }
+}
+
 #[test]
 fn a_chain_of_hand_overs_stays_in_one_place() {
-    let link = |start: u32| Buffer::new(Bytes::new(8), LiveRange::new(start, start + 2).expect("not empty"));
+    let link = |start: u32| test_buffer(8, start, start + 2);
     let pairs = (0..5).map(|id| InPlace { input: BufferId::new(id), output: BufferId::new(id + 1) });
     let instance = Instance::builder().buffers((0..6).map(link)).in_place(pairs).build().expect("valid");
     assert_eq!(
@@ -259,20 +324,16 @@ fn a_chain_of_hand_overs_stays_in_one_place() {
 fn a_paused_buffer_lends_its_place() {
     use planlab_dsa::Pause;
     let steps = LiveRange::new(2, 4).expect("not empty");
-    let long = Buffer::new(Bytes::new(8), LiveRange::new(0, 6).expect("not empty"))
-        .with_pauses([Pause { steps, window: Some(Bytes::new(0)..Bytes::new(2)) }]);
-    let short = Buffer::new(Bytes::new(6), steps);
-    let instance = Instance::from_buffers(vec![long, short]).expect("valid");
+    let long =
+        test_buffer(8, 0, 6).with_pauses([Pause { steps, window: Some(Bytes::new(0)..Bytes::new(2)) }]);
+    let instance = Instance::from_buffers(vec![long, test_buffer(6, 2, 4)]).expect("valid");
     let first_fit = find_planner("first-fit/width").expect("registered");
     assert_eq!(offsets(&first_fit, &instance), Some(vec![0, 2]));
 }
 
 #[test]
 fn pins_that_cannot_stand_together_leave_no_plan() {
-    let pinned = |start: u32, offset: u64| {
-        let live = LiveRange::new(start, start + 2).expect("not empty");
-        Buffer::new(Bytes::new(4), live).with_pin(Offset::new(offset))
-    };
+    let pinned = |start: u32, offset: u64| test_buffer(4, start, start + 2).with_pin(Offset::new(offset));
     let pair = InPlace { input: BufferId::new(0), output: BufferId::new(1) };
     let instance = Instance::builder()
         .buffers([pinned(0, 0), pinned(1, 2)])

@@ -27,6 +27,9 @@ macro_rules! pool {
             }
 
             fn free(&mut self, address: planlab_dsa::Address) -> Result<(), planlab_dsa::NotLive> {
+                if address == planlab_dsa::Address::NULL {
+                    return Ok(());
+                }
                 self.$($part).+.free_block(address)
             }
 
@@ -56,7 +59,6 @@ impl Device {
         Self { backing, reserved: 0, peak: 0, allocations: 0, releases: 0 }
     }
 
-    /// The base of a new segment.
     pub(crate) fn acquire_segment(&mut self, size: u64) -> Result<u64, Refused> {
         let base = self.backing.acquire(Bytes::new(size))?;
         self.count_taken(size);

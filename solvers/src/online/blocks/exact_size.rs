@@ -85,9 +85,6 @@ impl ExactSize {
     }
 
     pub(crate) fn free_block(&mut self, address: Address) -> Result<(), NotLive> {
-        if address == Address::NULL {
-            return Ok(());
-        }
         let class = self.live.remove(&address.get()).ok_or(NotLive { address })?;
         self.used -= class;
         self.free.entry(class).or_default().push(address.get());

@@ -137,12 +137,10 @@ impl<I: Index> Heap<I> {
         }
     }
 
-    /// Adds a free block to the index.
     pub(crate) fn add_to_index(&mut self, id: BlockId) {
         self.index.insert_block(id, &self.blocks[id.index()]);
     }
 
-    /// Takes a free block out of the index.
     pub(crate) fn take_from_index(&mut self, id: BlockId) {
         self.index.remove_block(id, &self.blocks[id.index()]);
     }
@@ -195,9 +193,6 @@ impl<I: Index> Heap<I> {
 
     /// Frees the block at an address, and joins it with its free neighbours.
     pub(crate) fn free_block(&mut self, address: Address) -> Result<(), NotLive> {
-        if address == Address::NULL {
-            return Ok(());
-        }
         let id = self.live.remove(&address.get()).ok_or(NotLive { address })?;
         self.used -= self.block(id).size;
         self.block_mut(id).state = State::Free;
@@ -243,7 +238,6 @@ impl<I: Index> Heap<I> {
         }
     }
 
-    /// Recycles the number of a removed block.
     fn recycle_number(&mut self, id: BlockId) {
         self.block_mut(id).size = 0;
         self.spare.push(id);

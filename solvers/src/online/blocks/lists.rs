@@ -16,7 +16,6 @@ struct Link {
 }
 
 impl Lists {
-    /// Puts a block at the head.
     pub(crate) fn push_head(&mut self, head: &mut Option<BlockId>, id: BlockId) {
         if self.links.len() <= id.index() {
             self.links.resize(id.index() + 1, Link::default());
@@ -28,7 +27,6 @@ impl Lists {
         *head = Some(id);
     }
 
-    /// Removes a block from the list with this head.
     pub(crate) fn unlink_block(&mut self, head: &mut Option<BlockId>, id: BlockId) {
         let Link { before, after } = self.links[id.index()];
         match before {

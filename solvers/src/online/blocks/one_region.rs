@@ -24,7 +24,6 @@ impl<I: Index> OneRegion<I> {
         Self { heap: Heap::new(backing, index), first: None, top: 0 }
     }
 
-    /// Opens the range if it is not open yet.
     pub(crate) fn open_range(&mut self) -> Result<(), Refused> {
         if self.first.is_none() {
             let base = self.heap.device.reserve_range(LIMIT)?;
@@ -45,7 +44,6 @@ impl<I: Index> OneRegion<I> {
         Ok(self.heap.hand_out_part(id, size))
     }
 
-    /// Provides memory for everything below `end`.
     fn cover_up_to(&mut self, end: u64) -> Result<(), Refused> {
         let Some((_, base)) = self.first.filter(|_| end > self.top) else { return Ok(()) };
         let top = self.page_above(base, end);

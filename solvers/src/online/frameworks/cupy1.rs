@@ -34,7 +34,6 @@ use crate::online::blocks::{ExactSize, UNIT, exact_size_pool};
 /// ```
 pub struct Cupy1Pool(ExactSize);
 
-/// The class of a request, in bytes; `None` above 2^64 - 1.
 fn size_class(size: u64) -> Option<u64> {
     size.checked_next_multiple_of(UNIT)
 }

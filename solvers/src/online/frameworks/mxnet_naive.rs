@@ -37,7 +37,6 @@ const RESERVE_PART: u64 = 20;
 /// ```
 pub struct MxnetNaive(ExactSize);
 
-/// The class of a request, in bytes; `None` above 2^64 - 1.
 fn size_class(size: u64) -> Option<u64> {
     let pages = size.checked_next_multiple_of(PAGE)?;
     if pages > LARGE { pages.checked_next_multiple_of(LARGE) } else { Some(pages) }

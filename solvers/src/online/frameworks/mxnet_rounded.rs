@@ -35,7 +35,6 @@ const CUTOFF: u32 = 24;
 /// ```
 pub struct MxnetRounded(ExactSize);
 
-/// The class of a request, in bytes; `None` above 2^64 - 1.
 fn size_class(size: u64) -> Option<u64> {
     if size <= 1 << CUTOFF {
         Some(size.next_power_of_two().max(1 << LEAST))

@@ -30,10 +30,8 @@ use crate::online::blocks::{Block, BlockId, Heap, Index, UNIT, pool};
 /// The largest request that counts as small.
 const SMALL: u64 = 1 << 20;
 
-/// A segment for small blocks.
 pub(super) const SMALL_SEGMENT: u64 = 2 << 20;
 
-/// A segment for large blocks.
 pub(super) const LARGE_SEGMENT: u64 = 20 << 20;
 
 /// From this size on, a request gets its own segment.

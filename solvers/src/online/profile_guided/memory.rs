@@ -48,7 +48,6 @@ impl Memory {
         self.is_refused = false;
     }
 
-    /// The base of the current segment.
     pub(super) fn current(&self) -> Option<u64> {
         self.current
     }
@@ -57,7 +56,6 @@ impl Memory {
         self.current.and_then(|base| Some((base, *self.segments.get(&base)?)))
     }
 
-    /// Whether blocks of the current segment are in use.
     pub(super) fn has_live(&self) -> bool {
         self.current_segment().is_some_and(|(_, segment)| segment.live > 0)
     }
@@ -118,7 +116,6 @@ impl Memory {
         AllocError::OutOfMemory { size, reserved: Bytes::new(self.reserved()) }
     }
 
-    /// Gives back the segments that hold no blocks.
     fn release_idle(&mut self) {
         self.segments.retain(|&base, segment| {
             if segment.live == 0 {

@@ -55,19 +55,6 @@ use crate::placement::order::by_offset;
 use crate::trees::FirstAtMost;
 
 /// Stacks buffers on segments, then uses at most three bands; keys `gergov` and `gergov/squeezed`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
-/// use planlab_solvers::placement::approximation::Gergov;
-///
-/// let buffers = [(4, 0, 2), (8, 1, 4), (4, 2, 4)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let best = execute(&Gergov::default(), &instance, Budget::default(), 0).best.ok_or("a plan")?;
-/// assert!(best.height().get() <= 3 * instance.load().bytes.get());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gergov {
     is_squeezed: bool,
@@ -285,7 +272,7 @@ mod tests {
 
     use super::*;
     use crate::placement::testing::{
-        aligned, place_buffers, planned_offsets, pseudo_random, test_buffer, test_instance,
+        aligned, place_buffers, planned_offsets, random_instance, test_buffer, test_instance,
     };
 
     /// The published text, with a full scan at every step: the first phase, then the graph.
@@ -335,53 +322,40 @@ mod tests {
         offsets
     }
 
-    /// Buffers by size, start and width.
-    fn of_rows(rows: Vec<(u64, u32, u32)>) -> Instance {
-        let rows = rows.into_iter().map(|(size, start, width)| (size, start, start + width));
-        test_instance(&rows.collect::<Vec<_>>())
-    }
-
-    fn check(instance: &Instance) -> Result<(), TestCaseError> {
-        let found = planned_offsets(&Gergov::default(), instance);
-        prop_assert_eq!(&found, &published(instance));
-        let squeezed = planned_offsets(&Gergov::default().with_squeeze(true), instance);
-        prop_assert!(squeezed.iter().zip(&found).all(|(low, high)| low <= high));
-        let sizes = buffer_sizes(instance);
-        let height = found.iter().zip(&sizes).map(|(offset, size)| offset + size).max();
-        prop_assert!(height.unwrap_or(0) <= 3 * instance.load().bytes.get());
-        Ok(())
+    fn many_buffers() -> impl Strategy<Value = Instance> {
+        prop::collection::vec((1_u64..1000, 0_u32..300, 1_u32..60), 50..200).prop_map(|rows| {
+            let rows = rows.into_iter().map(|(size, start, width)| (size, start, start + width));
+            test_instance(&rows.collect::<Vec<_>>())
+        })
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
         #[test]
         fn it_gives_the_published_plan_of_three_times_the_load_at_most(
-            instance in instances(Shape::plain_buffers().with_max_buffers(60).with_max_steps(40).with_max_size(9)),
+            instance in prop_oneof![
+                instances(Shape::plain_buffers().with_max_buffers(60).with_max_steps(40).with_max_size(9)),
+                many_buffers(),
+            ],
         ) {
-            check(&instance)?;
-        }
-
-        #[test]
-        fn it_gives_the_published_plan_on_many_buffers(
-            rows in prop::collection::vec((1_u64..1000, 0_u32..300, 1_u32..60), 50..200),
-        ) {
-            check(&of_rows(rows))?;
+            let found = planned_offsets(&Gergov::default(), &instance);
+            prop_assert_eq!(&found, &published(&instance));
+            let squeezed = planned_offsets(&Gergov::default().with_squeeze(true), &instance);
+            prop_assert!(squeezed.iter().zip(&found).all(|(low, high)| low <= high));
+            let sizes = buffer_sizes(&instance);
+            let height = found.iter().zip(&sizes).map(|(offset, size)| offset + size).max();
+            prop_assert!(height.unwrap_or(0) <= 3 * instance.load().bytes.get());
         }
     }
 
     #[test]
     fn what_sticks_out_on_both_sides_gets_the_third_colour() {
         let found = (0..5_000).find(|&seed| {
-            let instance = of_rows(random_rows(seed));
+            let instance = random_instance(seed, 30, [8, 30, 12]);
             let places = Stacks::new(&instance, &buffer_sizes(&instance)).fill_segments(|_| Ok::<(), ()>(()));
             places.expect("no limit").iter().any(|place| place.0 == 2)
         });
         assert!(found.is_some(), "no instance needs three colours: the tests see only two");
-    }
-
-    fn random_rows(seed: u64) -> Vec<(u64, u32, u32)> {
-        let mut draw = pseudo_random(seed);
-        let steps = |value: u64| u32::try_from(value).expect("small");
-        (0..30).map(|_| (1 + draw(8), steps(draw(30)), 1 + steps(draw(12)))).collect()
     }
 
     #[test]

@@ -32,7 +32,7 @@ use super::minimise::{Minimiser, Task};
 use super::precedence;
 use crate::demands::is_kept_apart;
 use crate::placement::search::OrderSearch;
-use crate::team::{RunOver, all_of_team};
+use crate::team::{EndsWith, RunOver, run_team};
 
 /// Up to this many buffers and permissions, every set of permissions is tried.
 const FEW: (usize, usize) = (14, 10);
@@ -54,7 +54,7 @@ pub(super) fn minimise_hand_overs(run: &mut Run<'_>) -> Result<(), Halt> {
     }
     let tasks = hand_over_tasks(run)?;
     let stack = tasks.iter().map(Task::stack_bytes).max().unwrap_or(0);
-    all_of_team(run, stack, |run, number, over| {
+    run_team(run, stack, EndsWith::All, |run, number, over| {
         minimise_all(run, &tasks, number, over)?;
         let mut local = OrderSearch::new(run)?;
         if number == 0 && instance.len() <= MOST_BY_PRECEDENCE {

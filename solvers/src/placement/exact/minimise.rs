@@ -13,7 +13,7 @@ use super::merge::Merge;
 use crate::feasibility::{Problem, Restarts, Turn, Verdict, van_der_corput};
 use crate::placement::greedy::first_fit;
 use crate::placement::order::by_offset;
-use crate::team::{RunOver, run_team};
+use crate::team::{EndsWith, RunOver, run_team};
 
 /// The fewest items of a problem that sets some aside; smaller ones have quick nodes anyway.
 const LEAST_PEELED: usize = 600;
@@ -96,7 +96,7 @@ pub(crate) fn look_at_capacity(run: &mut Run<'_>) -> Result<(), Halt> {
         return Ok(());
     }
     let Some(task) = Task::new(run) else { return Ok(()) };
-    run_team(run, task.stack_bytes(), |run, number, over| {
+    run_team(run, task.stack_bytes(), EndsWith::First, |run, number, over| {
         let mut minimiser = Minimiser::new(run, &task, number)?;
         let nodes = LOOK_NODES * task.problem.len() as u64 + 64;
         for round in 0..3 {
@@ -114,7 +114,7 @@ pub(crate) fn look_at_capacity(run: &mut Run<'_>) -> Result<(), Halt> {
 
 /// Searches until the gap is closed or the run is over, on as many threads as the run may use.
 pub(crate) fn minimise_height(run: &mut Run<'_>, task: &Task) -> Result<(), Halt> {
-    run_team(run, task.stack_bytes(), |run, number, over| {
+    run_team(run, task.stack_bytes(), EndsWith::First, |run, number, over| {
         let mut minimiser = Minimiser::new(run, task, number)?;
         while minimiser.run_turn(run, over)? {}
         Ok(())

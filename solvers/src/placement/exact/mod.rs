@@ -33,7 +33,6 @@
 mod hand_overs;
 mod merge;
 pub(crate) mod minimise;
-pub(crate) mod planner;
 mod precedence;
 
 #[cfg(test)]
@@ -43,4 +42,60 @@ mod tests;
 
 pub use crate::certificate::{BadStep, Certificate, CertificateError, Step, StepFault};
 pub use crate::feasibility::{Refutation, certify};
-pub use planner::Exact;
+
+use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, Planner, Run, Scope};
+
+use self::minimise::{Task, look_at_capacity, minimise_height};
+use crate::arenas::{has_arenas, plan_each_arena};
+use crate::bounds::{self, Effort};
+use crate::placement::Order;
+use crate::placement::greedy::{Fit, HONOURS};
+use crate::placement::skyline::BestFit;
+use crate::placement::start_from_hints::offer_hints;
+
+/// Branch and bound by [lowest offsets](self); has both bounds at any time.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Exact;
+
+/// The orders whose first fit gives the start, after the quicker best fit.
+const START: [Order; 4] = [Order::Size, Order::Width, Order::Area, Order::Load];
+
+impl Planner for Exact {
+    fn descriptor(&self) -> Descriptor {
+        Descriptor {
+            key: "exact".into(),
+            summary: "branch and bound by lowest offsets, with proofs; precedences where hand-overs or windows ask for it".into(),
+            guarantee: Guarantee::Exact,
+            honours: Honours { hint: true, threads: true, ..HONOURS },
+            randomized: true,
+            reference: "M. D. Moffitt, MiniMalloc: A Lightweight Memory Allocator for Hardware-Accelerated Machine Learning, ASPLOS 2023",
+            complexity: "exponential; n log n + n times sections a node",
+            practical: Some(2_000),
+        }
+    }
+
+    fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
+        if has_arenas(run.instance()) {
+            return plan_each_arena(self, run);
+        }
+        offer_hints(run)?;
+        look_at_capacity(run)?;
+        if BestFit.descriptor().honours.first_refused_feature(run.instance()).is_none() {
+            BestFit.plan(run)?;
+        }
+        for order in START {
+            Fit::first_fit(order).plan(run)?;
+        }
+        search_from_incumbent(run)
+    }
+}
+
+/// Searches from the run's incumbent.
+pub(crate) fn search_from_incumbent(run: &mut Run<'_>) -> Result<(), Halt> {
+    bounds::raise_bounds(run, Effort::Quick)?;
+    let hands_over = run.scope() == Scope::Any && !run.instance().in_place().is_empty();
+    match Task::new(run) {
+        Some(task) if !hands_over => minimise_height(run, &task),
+        _ => hand_overs::minimise_hand_overs(run),
+    }
+}

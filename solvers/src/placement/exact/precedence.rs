@@ -226,7 +226,7 @@ impl<'i> PrecedenceSearch<'i> {
                 let least = low[above.from] + above.more;
                 let least = (least + align - 1).div_euclid(align) * align;
                 if low[above.offset] < least {
-                    if self.pin[above.offset].is_some() || !self.is_better(least + self.size[above.offset]) {
+                    if self.pin[above.offset].is_some() || least + self.size[above.offset] >= self.best {
                         return None;
                     }
                     low[above.offset] = least;
@@ -234,13 +234,9 @@ impl<'i> PrecedenceSearch<'i> {
                 }
             }
             if !rose {
-                return self.is_better(self.height_of(&low)).then_some(low);
+                return (self.height_of(&low) < self.best).then_some(low);
             }
         }
-    }
-
-    fn is_better(&self, height: i128) -> bool {
-        height < self.best
     }
 
     /// The violated pair with the fewest choices; among equals the one that costs the most.

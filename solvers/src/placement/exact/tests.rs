@@ -18,9 +18,8 @@ use super::{Exact, precedence};
 fn search_alone() -> impl Planner {
     let descriptor = Exact.descriptor();
     let honours = Honours { in_place: false, ..descriptor.honours };
-    scripted(Descriptor { honours, ..descriptor }, |run| match Task::peeled_from(run, 0) {
-        Some(task) => minimise_height(run, &task),
-        None => Ok(()),
+    scripted(Descriptor { honours, ..descriptor }, |run| {
+        Task::peeled_from(run, 0).map_or(Ok(()), |task| minimise_height(run, &task))
     })
 }
 

@@ -115,7 +115,7 @@ impl Network {
         }
         let (length, begin) = best.expect("an object can be opened for the demand itself");
         for &index in &self.search.settled {
-            self.potentials[index as usize] += length.saturating_sub(self.search.distance_of(index));
+            self.potentials[index as usize] += length.saturating_sub(self.search.distances[index as usize]);
         }
         self.augment_path(begin, root);
         self.search.settled.len() as u64
@@ -238,7 +238,7 @@ impl Network {
             Begin::Open(buffer) => Node::Demand(buffer),
         };
         while node != root {
-            let next = self.node_at(self.search.next_of(self.node_index(node)));
+            let next = self.node_at(self.search.toward[self.node_index(node) as usize]);
             match (node, next) {
                 (Node::Supply(buffer), Node::Link(link)) => {
                     self.goes_into[buffer as usize] = Some(link);
@@ -369,13 +369,5 @@ impl PathSearch {
     fn settle_node(&mut self, node: u32) {
         self.done[node as usize] = self.turn;
         self.settled.push(node);
-    }
-
-    fn distance_of(&self, node: u32) -> u64 {
-        self.distances[node as usize]
-    }
-
-    fn next_of(&self, node: u32) -> u32 {
-        self.toward[node as usize]
     }
 }

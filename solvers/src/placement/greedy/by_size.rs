@@ -24,19 +24,6 @@ use super::placer::{Rule, plan_in_order};
 use crate::placement::Order;
 
 /// Largest first, best fit; key `greedy-by-size`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
-/// use planlab_solvers::placement::greedy::GreedyBySize;
-///
-/// let buffers = [(4, 0, 2), (8, 1, 3), (4, 2, 4)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&GreedyBySize, &instance, Budget::default(), 0);
-/// assert_eq!(outcome.height(), Some(Bytes::new(12)));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct GreedyBySize;
 

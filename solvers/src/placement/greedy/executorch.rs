@@ -48,19 +48,6 @@ use crate::placement::order::sort_by;
 use crate::trees::{Blocked, Columns, Occupancy, Span};
 
 /// Buckets by size; key `executorch`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
-/// use planlab_solvers::placement::greedy::Executorch;
-///
-/// let buffers = [(8, 0, 2), (4, 2, 6), (3, 3, 5), (2, 1, 3)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&Executorch::default(), &instance, Budget::default(), 0);
-/// assert_eq!(outcome.best.ok_or("a plan")?.offsets(), [0, 0, 4, 8].map(Offset::new));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Executorch {
     stacking: bool,

@@ -32,35 +32,16 @@ use crate::demands::fits_arenas;
 use crate::placement::Order;
 
 /// The unused object of the closest size; key `executorch/closest`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
-/// use planlab_solvers::placement::greedy::ExecutorchClosest;
-///
-/// let buffers = [(8, 0, 2), (4, 1, 2), (5, 2, 3)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&ExecutorchClosest::default(), &instance, Budget::default(), 0);
-/// assert_eq!(outcome.best.ok_or("a plan")?.offsets(), [0, 8, 8].map(Offset::new));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct ExecutorchClosest {
-    passing_marks: bool,
-}
-
-impl Default for ExecutorchClosest {
-    fn default() -> Self {
-        Self { passing_marks: true }
-    }
+    skips_marks: bool,
 }
 
 impl ExecutorchClosest {
     /// Whether an object that is passed over for a closer one is still marked as in use, as published. Default: yes.
     #[must_use]
     pub const fn with_passing_marks(mut self, yes: bool) -> Self {
-        self.passing_marks = yes;
+        self.skips_marks = !yes;
         self
     }
 }
@@ -105,7 +86,7 @@ impl ExecutorchClosest {
             let is_closer = picked.is_none_or(|picked| distance(number) < distance(picked));
             if objects[number].may_take(buffer) && is_closer {
                 picked = Some(number);
-                if self.passing_marks {
+                if !self.skips_marks {
                     objects[number].take_buffer(buffer);
                 }
             }
@@ -150,24 +131,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::{aligned, place_buffers, planned_offsets, test_buffer};
+    use crate::placement::testing::{aligned, place_buffers, planned_offsets, test_instance};
 
     #[test]
-    fn an_object_that_is_passed_over_is_not_free_for_the_next() {
+    fn the_closest_is_taken_and_what_is_passed_over_is_not_free_for_the_next() {
         // The third finds 8, then 4, which is closer; the fourth could have the 8.
-        let all =
-            vec![test_buffer(8, 0, 1), test_buffer(4, 0, 1), test_buffer(4, 1, 3), test_buffer(8, 2, 3)];
-        assert_eq!(place_buffers(&ExecutorchClosest::default(), all.clone()), [0, 8, 8, 12]);
-        assert_eq!(place_buffers(&ExecutorchClosest::default().with_passing_marks(false), all), [0, 8, 8, 0]);
-    }
-
-    #[test]
-    fn a_smaller_object_grows_and_of_equally_close_ones_the_first_is_taken() {
-        let all =
-            vec![test_buffer(6, 0, 1), test_buffer(2, 0, 1), test_buffer(4, 1, 2), test_buffer(9, 2, 3)];
-        for planner in [ExecutorchClosest::default(), ExecutorchClosest::default().with_passing_marks(false)]
-        {
-            assert_eq!(place_buffers(&planner, all.clone()), [0, 9, 0, 0]);
+        let passed_over = test_instance(&[(8, 0, 1), (4, 0, 1), (4, 1, 3), (8, 2, 3)]);
+        // A smaller object grows, and of equally close ones the first is taken.
+        let grows = test_instance(&[(6, 0, 1), (2, 0, 1), (4, 1, 2), (9, 2, 3)]);
+        for (marks, expected) in [(true, [0, 8, 8, 12]), (false, [0, 8, 8, 0])] {
+            let planner = ExecutorchClosest::default().with_passing_marks(marks);
+            assert_eq!(planned_offsets(&planner, &passed_over), expected, "{marks}");
+            assert_eq!(planned_offsets(&planner, &grows), [0, 9, 0, 0], "{marks}");
         }
     }
 

@@ -35,10 +35,7 @@ pub(crate) enum Rule {
 pub(crate) fn plan_in_order(run: &mut Run<'_>, order: &[BufferId], rule: Rule) -> Result<(), Halt> {
     let is_beaten =
         |run: &Run<'_>, height: u64| run.height_to_beat().is_some_and(|best| height >= best.get());
-    match place_buffers(run, order, rule, is_beaten)? {
-        Some(plan) => run.offer(plan),
-        None => Ok(()),
-    }
+    place_buffers(run, order, rule, is_beaten)?.map_or(Ok(()), |plan| run.offer(plan))
 }
 
 /// Places every buffer in `order` by `rule`. No plan if the pins or the capacities of the arenas do not admit the

@@ -37,28 +37,9 @@ use super::placer::{Rule, plan_in_order};
 use crate::placement::order::sort_by;
 
 /// Buffers that live throughout, then largest first, best fit; key `tflite-arena`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
-/// use planlab_solvers::placement::greedy::TfliteArena;
-///
-/// let buffers = [(4, 0, 2), (8, 1, 3), (1, 0, 3)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&TfliteArena::default(), &instance, Budget::default(), 0);
-/// assert_eq!(outcome.best.ok_or("a plan")?.offsets(), [9, 1, 0].map(Offset::new));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct TfliteArena {
-    mixed_measure: bool,
-}
-
-impl Default for TfliteArena {
-    fn default() -> Self {
-        Self { mixed_measure: true }
-    }
+    has_one_measure: bool,
 }
 
 impl TfliteArena {
@@ -66,7 +47,7 @@ impl TfliteArena {
     /// yes.
     #[must_use]
     pub const fn with_mixed_measure(mut self, yes: bool) -> Self {
-        self.mixed_measure = yes;
+        self.has_one_measure = !yes;
         self
     }
 }
@@ -85,7 +66,7 @@ impl Planner for TfliteArena {
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         let order = lasting_first(run.instance());
-        plan_in_order(run, &order, if self.mixed_measure { Rule::BestFitMixed } else { Rule::BestFit })
+        plan_in_order(run, &order, if self.has_one_measure { Rule::BestFit } else { Rule::BestFitMixed })
     }
 }
 

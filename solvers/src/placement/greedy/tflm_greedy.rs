@@ -30,19 +30,6 @@ use super::HONOURS;
 use super::placer::{Rule, plan_in_order};
 
 /// Pinned ones, then largest first, lowest free offset; key `tflm-greedy`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
-/// use planlab_solvers::placement::greedy::TflmGreedy;
-///
-/// let buffers = [(4, 0, 2), (8, 1, 3), (4, 1, 4)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&TflmGreedy, &instance, Budget::default(), 0);
-/// assert_eq!(outcome.best.ok_or("a plan")?.offsets(), [12, 0, 8].map(Offset::new));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TflmGreedy;
 

@@ -46,20 +46,6 @@ use crate::placement::order::{Overlaps, sort_by};
 use crate::trees::{Adjacency, Columns, Tops};
 
 /// On top of all conflicts, by size and number of conflicts; keys `tvm/by-size`, `tvm/by-conflicts`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
-/// use planlab_solvers::placement::greedy::Tvm;
-///
-/// let buffers = [(4, 0, 2), (8, 1, 3), (6, 2, 5), (2, 4, 6)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&Tvm::by_size(), &instance, Budget::default(), 0);
-/// // The last has 8 bytes of room below the third, and does not take them.
-/// assert_eq!(outcome.best.ok_or("a plan")?.offsets(), [8, 0, 8, 14].map(Offset::new));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Tvm {
     first: First,
@@ -122,7 +108,8 @@ impl Planner for Tvm {
                 stack.place_buffer(id);
             }
         }
-        let plan = Plan { offsets: stack.offsets(), in_place };
+        let offset = |offset: Option<u64>| Offset::new(offset.expect("every buffer was placed"));
+        let plan = Plan { offsets: stack.offsets.into_iter().map(offset).collect(), in_place };
         if fits_arenas(instance, &plan.offsets) { run.offer(plan) } else { Ok(()) }
     }
 }
@@ -179,11 +166,6 @@ impl<'i> Stack<'i> {
             let columns = self.columns.columns_of(piece.steps);
             self.arenas[buffer.arena.index()].raise_to(&columns, offset + piece.window.end.get());
         }
-    }
-
-    fn offsets(self) -> Vec<Offset> {
-        let offset = |offset: Option<u64>| Offset::new(offset.expect("every buffer was placed"));
-        self.offsets.into_iter().map(offset).collect()
     }
 }
 

@@ -37,66 +37,50 @@ use super::placer::{Rule, plan_in_order};
 use crate::placement::order::{by_size_and_width, sort_by};
 
 /// Smallest sufficient chunk, by lifetime and size; keys `xla/temporal`, `xla/spatial`, `xla/best`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
-/// use planlab_solvers::placement::greedy::Xla;
-///
-/// let buffers = [(4, 0, 5), (8, 1, 3), (4, 2, 4)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let placed = |planner: &Xla| -> Option<Vec<Offset>> {
-///     let best = execute(planner, &instance, Budget::default(), 0).best?;
-///     Some(best.offsets().to_vec())
-/// };
-/// assert_eq!(placed(&Xla::by_lifetime()), Some([0, 4, 12].map(Offset::new).to_vec()));
-/// assert_eq!(placed(&Xla::by_size()), Some([8, 0, 12].map(Offset::new).to_vec()));
-/// assert_eq!(placed(&Xla::lower_of_both()), placed(&Xla::by_size()));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Xla {
-    heap: Heap,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Heap {
-    Temporal,
-    Spatial,
-    Best,
+    name: &'static str,
+    words: &'static str,
+    orders: &'static [fn(&Instance) -> Vec<BufferId>],
 }
 
 impl Xla {
     /// Longest lifetime first, of equals the largest.
     #[must_use]
     pub const fn by_lifetime() -> Self {
-        Self { heap: Heap::Temporal }
+        Self {
+            name: "temporal",
+            words: "longest lifetime first, then largest, ties by id",
+            orders: &[sort_by_lifetime],
+        }
     }
 
     /// Largest first, of equals the longest lifetime.
     #[must_use]
     pub const fn by_size() -> Self {
-        Self { heap: Heap::Spatial }
+        Self {
+            name: "spatial",
+            words: "largest first, then longest lifetime, ties by id",
+            orders: &[by_size_and_width],
+        }
     }
 
     /// The lower of the two plans.
     #[must_use]
     pub const fn lower_of_both() -> Self {
-        Self { heap: Heap::Best }
+        Self {
+            name: "best",
+            words: "the lower plan of largest first and longest lifetime first",
+            orders: &[by_size_and_width, sort_by_lifetime],
+        }
     }
 }
 
 impl Planner for Xla {
     fn descriptor(&self) -> Descriptor {
-        let (name, words) = match self.heap {
-            Heap::Temporal => ("temporal", "longest lifetime first, then largest, ties by id"),
-            Heap::Spatial => ("spatial", "largest first, then longest lifetime, ties by id"),
-            Heap::Best => ("best", "the lower plan of largest first and longest lifetime first"),
-        };
         Descriptor {
-            key: format!("xla/{name}").into(),
-            summary: format!("smallest sufficient free chunk, {words}").into(),
+            key: format!("xla/{}", self.name).into(),
+            summary: format!("smallest sufficient free chunk, {}", self.words).into(),
             honours: HONOURS,
             reference: "OpenXLA, heap_simulator.cc (GlobalDecreasingSizeBestFitHeap)",
             complexity: "n g log n for g gaps to compare",
@@ -105,12 +89,7 @@ impl Planner for Xla {
     }
 
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
-        let orders: &[fn(&Instance) -> Vec<BufferId>] = match self.heap {
-            Heap::Temporal => &[sort_by_lifetime],
-            Heap::Spatial => &[by_size_and_width],
-            Heap::Best => &[by_size_and_width, sort_by_lifetime],
-        };
-        for order in orders {
+        for order in self.orders {
             let order = order(run.instance());
             plan_in_order(run, &order, Rule::BestFitAligned)?;
         }

@@ -31,32 +31,22 @@ use planlab_dsa::{
 
 use super::canonical::Canonical;
 use crate::placement::Order;
-use crate::placement::greedy::{Fit, Rule, place_in_order};
+use crate::placement::greedy::{Fit, Rule, plan_in_order};
 
 /// Why a plan could not be carried over.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CarryError {
     /// The number of buffers differs.
     #[error("the plan is one of {old} buffers, but the instance has {new}")]
-    Count {
-        /// The number of buffers of the plan.
-        old: usize,
-        /// The number of buffers of the instance.
-        new: usize,
-    },
-    /// A buffer lives at other steps, or in another arena.
+    Count { old: usize, new: usize },
+    /// A buffer, the first such, lives at other steps, or in another arena.
     #[error("buffer {buffer} lives at other steps, or in another arena, than in the plan")]
-    Life {
-        /// The first such buffer.
-        buffer: BufferId,
-    },
+    Life { buffer: BufferId },
     /// First fit in the order of the plan exceeds a capacity, or the pins admit no plan.
     #[error("the order of the plan gives no plan for these sizes ({})", end.name())]
-    NoPlan {
-        /// The end of the attempt.
-        end: Stop,
-    },
+    NoPlan { end: Stop },
     /// The attempt failed.
     #[error(transparent)]
     Failed(#[from] PlanError),
@@ -103,10 +93,8 @@ fn check_structure(old: &Instance, new: &Instance) -> Result<(), CarryError> {
         return Err(CarryError::Count { old: old.len(), new: new.len() });
     }
     let mut pairs = old.buffers().iter().zip(new.buffers());
-    match pairs.position(|(a, b)| (a.live, a.arena) != (b.live, b.arena)) {
-        Some(at) => Err(CarryError::Life { buffer: BufferId::from_index(at) }),
-        None => Ok(()),
-    }
+    let other = pairs.position(|(a, b)| (a.live, a.arena) != (b.live, b.arena));
+    other.map_or(Ok(()), |at| Err(CarryError::Life { buffer: BufferId::from_index(at) }))
 }
 
 /// First fit in the order of a plan's offsets; ties go by id.
@@ -128,30 +116,22 @@ impl Planner for InOrderOf<'_> {
     fn plan(&self, run: &mut Run<'_>) -> Result<(), Halt> {
         let mut order: Vec<BufferId> = run.instance().ids().collect();
         order.sort_by_key(|id| (self.0.offsets()[id.index()], *id));
-        match place_in_order(run, &order, Rule::FirstFit)? {
-            Some(plan) => run.offer(plan),
-            None => Ok(()),
-        }
+        plan_in_order(run, &order, Rule::FirstFit)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, instances, oracle_height};
-    use planlab_dsa::{Arena, Buffer, Bytes, KeepApart, Offset, Plan};
+    use planlab_dsa::{Buffer, Bytes, KeepApart, Offset, Plan};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::{aligned, test_buffer};
+    use crate::placement::baseline::Bump;
+    use crate::placement::testing::{aligned, test_arena, test_buffer};
 
     fn stacked(instance: &Instance) -> VerifiedPlan<'_> {
-        let mut top = 0;
-        let offset = |buffer: &Buffer| {
-            top += buffer.size.get();
-            Offset::new(top - buffer.size.get())
-        };
-        let offsets: Vec<Offset> = instance.buffers().iter().map(offset).collect();
-        instance.verify(Plan::from_offsets(offsets)).expect("nothing overlaps")
+        Arc::unwrap_or_clone(execute(&Bump, instance, Budget::default(), 0).best.expect("a plan"))
     }
 
     #[test]
@@ -188,10 +168,8 @@ mod tests {
     #[test]
     fn a_capacity_that_the_order_breaks_is_told() {
         let old = Instance::from_buffers(vec![test_buffer(4, 0, 2), test_buffer(4, 1, 3)]).expect("valid");
-        let arena = Arena { name: String::new(), capacity: Some(Bytes::new(8)) };
-        let new =
-            Instance::builder().buffers([test_buffer(8, 0, 2), test_buffer(4, 1, 3)]).arenas([arena]).build();
-        let new = new.expect("valid");
+        let builder = Instance::builder().buffers([test_buffer(8, 0, 2), test_buffer(4, 1, 3)]);
+        let new = builder.arenas([test_arena(Some(8))]).build().expect("valid");
         assert_eq!(carry_plan(&stacked(&old), &new).err(), Some(CarryError::NoPlan { end: Stop::Finished }));
     }
 

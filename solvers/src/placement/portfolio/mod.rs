@@ -10,5 +10,5 @@ mod top_padding;
 pub use canonical::Canonical;
 pub use carry::{CarryError, carry_plan};
 pub use plan_cache::{CachedPlan, Effort, PlanCache};
-pub use planner::Portfolio;
+pub use planner::{Portfolio, plan_in_any_case};
 pub use scaled::Scaled;

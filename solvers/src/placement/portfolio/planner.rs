@@ -28,7 +28,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use planlab_dsa::{Bytes, Descriptor, Guarantee, Halt, Plan, Planner, Run, Scope};
+use planlab_dsa::{
+    Budget, Bytes, Descriptor, Guarantee, Halt, Instance, Outcome, Plan, Planner, Run, Scope, Stop, execute,
+};
 
 use super::top_padding;
 use crate::arenas::{has_arenas, plan_each_arena};
@@ -39,27 +41,30 @@ use crate::placement::baseline::Bump;
 use crate::placement::exact::minimise::{Minimiser, Task, look_at_capacity};
 use crate::placement::exact::{self, Exact};
 use crate::placement::greedy::{Fit, GreedyByBreadth, GreedyBySize};
-use crate::placement::search::{BlockSearch, LnsTurns, Search, from_incumbent, from_plan};
+use crate::placement::order::by_offset;
+use crate::placement::search::{BlockSearch, LnsTurns, Search, from_incumbent, in_order};
 use crate::placement::sharing::SharedObjectsInOrder;
 use crate::placement::skyline::BestFit;
 use crate::placement::start_from_hints::offer_hints;
-use crate::team::{RunOver, all_of_team, run_team};
+use crate::team::{EndsWith, RunOver, run_team};
 
 /// The default planner: combines all others' incumbents and bounds; key `portfolio`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
-/// use planlab_solvers::placement::Portfolio;
-///
-/// let buffers = [(3, 0, 2), (2, 1, 5), (2, 3, 6), (1, 4, 7)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// assert!(execute(&Portfolio, &instance, Budget::default(), 0).is_optimal());
-/// # Ok::<(), planlab_dsa::InstanceError>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Portfolio;
+
+/// The portfolio's outcome, or that of `best-fit` without a time limit if the time was too short for any plan.
+///
+/// A busy machine may take a caller's whole time before the first plan is made; `best-fit` is the quickest that keeps to
+/// every alignment.
+#[must_use]
+pub fn plan_in_any_case(instance: &Instance, budget: Budget) -> Outcome<'_> {
+    let unlimited = Budget { wall: None, ..budget.clone() };
+    let outcome = execute(&Portfolio, instance, budget, 0);
+    if outcome.best.is_none() && outcome.end == Ok(Stop::Deadline) {
+        return execute(&BestFit, instance, unlimited, 0);
+    }
+    outcome
+}
 
 /// Below this number of buffers, threads do not pay.
 const FEW: usize = 500;
@@ -95,11 +100,11 @@ impl Planner for Portfolio {
         top_padding::lower_by_padding(self, run)?;
         let hands_over = run.scope() == Scope::Any && !instance.in_place().is_empty();
         if hands_over || has_windows(instance) {
-            return exact::planner::search_from_incumbent(run);
+            return exact::search_from_incumbent(run);
         }
         let task = Task::new(run).filter(|task| task.movable_buffers() <= MOST_EXACT);
         let stack = task.as_ref().map_or(0, Task::stack_bytes);
-        run_team(run, stack, |run, number, over| work(run, task.as_ref(), number, over))
+        run_team(run, stack, EndsWith::First, |run, number, over| work(run, task.as_ref(), number, over))
     }
 }
 
@@ -121,7 +126,7 @@ fn try_greedy(run: &mut Run<'_>) -> Result<(), Halt> {
     if run.threads().get() == 1 || instance.len() < FEW {
         return take(run);
     }
-    all_of_team(run, 0, |run, _, over| {
+    run_team(run, 0, EndsWith::All, |run, _, over| {
         over.check_over()?;
         take(run)
     })
@@ -148,10 +153,7 @@ fn greedy() -> Vec<Box<dyn Planner>> {
 }
 
 fn work(run: &mut Run<'_>, task: Option<&Task>, number: usize, over: &RunOver<'_>) -> Result<(), Halt> {
-    let mut exact = match task {
-        Some(task) => Some(Minimiser::new(run, task, number)?),
-        None => None,
-    };
+    let mut exact = task.map(|task| Minimiser::new(run, task, number)).transpose()?;
     let mut local = Local::new(run, number)?;
     let mut building = Building::new(run, number);
     for turn in 1_u64.. {
@@ -206,16 +208,16 @@ impl Local {
         let Some(start) = from_incumbent(run)? else { return Ok(None) };
         let search = LnsTurns::new(run, &start)?;
         let (known, follows) = (run.height_to_beat(), number.is_multiple_of(2));
-        Ok(search.map(|search| Self { course: search.course_number(), search, known, follows }))
+        Ok(search.map(|search| Self { course: search.course, search, known, follows }))
     }
 
     fn go_on_from(&mut self, run: &mut Run<'_>, plan: &Plan) -> Result<(), Halt> {
-        let start = from_plan(run, plan)?;
+        let start = in_order(run, by_offset(&plan.offsets))?;
         self.search.adopt_start(run, &start)
     }
 
     fn run_turn(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
-        let (height, course) = (run.height_to_beat(), self.search.course_number());
+        let (height, course) = (run.height_to_beat(), self.search.course);
         let is_lower = height < self.known && height < Some(self.search.lowest_height());
         let restarted = std::mem::replace(&mut self.course, course) != course;
         if is_lower && (self.follows || restarted) {
@@ -264,12 +266,12 @@ impl Building {
 
     /// Whether it goes before all others.
     fn goes_first(&self) -> bool {
-        self.is_large && self.search.as_ref().is_some_and(|search| search.course_count() < COURSES)
+        self.is_large && self.search.as_ref().is_some_and(|search| search.courses < COURSES)
     }
 
     /// How often its waiting time was doubled.
     fn doubling_count(&self) -> u64 {
-        self.search.as_ref().map_or(0, |search| (search.course_count() / COURSES).min(DOUBLINGS))
+        self.search.as_ref().map_or(0, |search| (search.courses / COURSES).min(DOUBLINGS))
     }
 
     /// The units of work that it lacks beside exact search with work `exact`.
@@ -331,13 +333,12 @@ impl Building {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
-
-    use planlab_dsa::testing::guillotine_instance;
-    use planlab_dsa::{Budget, execute};
+    use std::time::Duration;
 
     use super::*;
     use crate::placement::testing::almost_tight;
     use crate::registry;
+    use planlab_dsa::testing::guillotine_instance;
 
     #[test]
     fn many_buffers_have_a_plan_before_the_first_greedy_order_is_through() {
@@ -350,6 +351,17 @@ mod tests {
         };
         assert!(outcome(&Portfolio).is_some());
         assert_eq!(outcome(&BestFit), None, "the limit is too high to tell");
+    }
+
+    #[test]
+    fn no_time_gives_a_plan_in_any_case() {
+        let (instance, _) = guillotine_instance(1000, Bytes::new(1 << 30), 1);
+        let budget = Budget { wall: Some(Duration::ZERO), ..Budget::default() };
+        assert_eq!(execute(&Portfolio, &instance, budget.clone(), 0).height(), None);
+        let height = plan_in_any_case(&instance, budget.clone()).height();
+        assert_eq!(height, execute(&BestFit, &instance, Budget::default(), 0).height());
+        let too_little = Budget { work: Some(0), ..budget };
+        assert_eq!(plan_in_any_case(&instance, too_little).height(), None, "only time is granted");
     }
 
     #[test]

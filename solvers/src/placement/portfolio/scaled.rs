@@ -20,7 +20,7 @@
 
 use std::sync::Arc;
 
-use planlab_dsa::{Bytes, Descriptor, Event, Halt, Offset, Planner, Run, Stop};
+use planlab_dsa::{Buffer, Bytes, Descriptor, Event, Halt, Offset, Planner, Run, Stop};
 
 use super::canonical::Canonical;
 use super::planner::Portfolio;
@@ -90,20 +90,23 @@ impl<P: Planner> Planner for Scaled<P> {
     }
 }
 
+/// The hints in units of the form. Leaves out those past the last address: in the form they would be valid.
 fn hints_in_units(run: &Run<'_>, unit: u64) -> Option<Arc<[Option<Offset>]>> {
-    let reduce = |hint: &Option<Offset>| hint.map(|offset| Offset::new(offset.get() / unit));
-    run.hints().map(|hints| hints.iter().map(reduce).collect())
+    let reduce = |(hint, buffer): (&Option<Offset>, &Buffer)| {
+        hint.filter(|hint| hint.end_of(buffer.size).is_some()).map(|hint| Offset::new(hint.get() / unit))
+    };
+    run.hints().map(|hints| hints.iter().zip(run.instance().buffers()).map(reduce).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use planlab_dsa::testing::{Shape, brute_force_within, deep_config, instances, scaled_and_shifted};
-    use planlab_dsa::{Arena, Budget, Instance, execute};
+    use planlab_dsa::{Budget, Instance, execute};
     use proptest::prelude::*;
 
     use super::*;
     use crate::placement::search::Lns;
-    use crate::placement::testing::test_buffer;
+    use crate::placement::testing::{test_arena, test_buffer};
 
     #[test]
     fn the_key_names_the_planner_where_it_is_another() {
@@ -115,9 +118,8 @@ mod tests {
     fn capacities_are_rounded_down_to_whole_units() {
         let buffers = [test_buffer(64, 0, 2), test_buffer(128, 1, 3)];
         let end = |capacity: Option<u64>, target: Option<u64>| {
-            let arena = Arena { name: String::new(), capacity: capacity.map(Bytes::new) };
-            let instance =
-                Instance::builder().buffers(buffers.clone()).arenas([arena]).build().expect("valid");
+            let builder = Instance::builder().buffers(buffers.clone()).arenas([test_arena(capacity)]);
+            let instance = builder.build().expect("valid");
             let budget = Budget { target: target.map(Bytes::new), ..Budget::default() };
             let outcome = execute(&Scaled::default(), &instance, budget, 0);
             (outcome.end.clone(), outcome.height().map(Bytes::get))
@@ -126,6 +128,17 @@ mod tests {
         assert_eq!(end(Some(191), None), (Ok(Stop::Infeasible), None));
         assert_eq!(end(None, Some(191)).0, Ok(Stop::Infeasible));
         assert_eq!(end(None, Some(200)).1, Some(192));
+    }
+
+    #[test]
+    fn a_hint_past_the_last_address_does_no_harm() {
+        let instance = Instance::from_buffers(vec![test_buffer(16, 4, 6)]).expect("valid");
+        for hint in [u64::MAX - 31, u64::MAX - 15, u64::MAX] {
+            let budget = Budget { hints: Some([Some(Offset::new(hint))].into()), ..Budget::default() };
+            let outcome = execute(&Scaled::default(), &instance, budget, 0);
+            assert_eq!(outcome.height(), Some(Bytes::new(16)), "{hint}");
+            assert_eq!(outcome.end, Ok(Stop::Proved), "{hint}");
+        }
     }
 
     proptest! {

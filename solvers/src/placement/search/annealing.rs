@@ -15,10 +15,9 @@
 //!
 //! Anytime. A change places again what it affects: half of the buffers on dense instances, a few on nets.
 
-use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
+use planlab_dsa::{Descriptor, Halt, Planner, Run};
 use rand::RngExt;
 
-use super::HONOURS;
 use super::decoding::{Moves, Search, Walk, search_from};
 
 /// The heat at the start and at the end of a round, as parts of the height.
@@ -27,19 +26,6 @@ const COLD: f64 = 0.001;
 const FIRST_ROUND: u64 = 10_000;
 
 /// Simulated annealing below what sticks out; key `annealing`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
-/// use planlab_solvers::placement::search::Annealing;
-///
-/// let buffers = [(3, 0, 2), (2, 1, 5), (2, 3, 6), (1, 4, 7)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&Annealing, &instance, Budget::default(), 0);
-/// assert!(outcome.is_optimal());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Annealing;
 
@@ -48,12 +34,8 @@ impl Planner for Annealing {
         Descriptor {
             key: "annealing".into(),
             summary: "simulated annealing over the order of first fit, below what sticks out".into(),
-            guarantee: Guarantee::Heuristic,
-            honours: HONOURS,
-            randomized: true,
             reference: "Kirkpatrick, Gelatt and Vecchi 1983, doi:10.1126/science.220.4598.671",
-            complexity: "anytime",
-            practical: Some(super::PRACTICAL),
+            ..super::anytime_descriptor()
         }
     }
 
@@ -65,7 +47,7 @@ impl Planner for Annealing {
 /// An annealing that can be resumed.
 #[derive(Clone, Debug)]
 pub(crate) struct AnnealingSearch {
-    walk: Walk,
+    pub(crate) walk: Walk,
     moves: Moves,
     /// Changes made so far in this round, and the length of the round.
     at: u64,
@@ -76,10 +58,6 @@ pub(crate) struct AnnealingSearch {
 impl AnnealingSearch {
     pub(crate) fn new(walk: Walk) -> Self {
         Self { walk, moves: Moves::default(), at: 0, round: FIRST_ROUND, idle: 0 }
-    }
-
-    pub(crate) const fn walk(&mut self) -> &mut Walk {
-        &mut self.walk
     }
 
     /// Begins a round as short as the first.
@@ -95,7 +73,7 @@ impl AnnealingSearch {
         }
         let part = self.at as f64 / self.round as f64;
         self.at += 1;
-        HOT * (COLD / HOT).powf(part) * self.walk.best_height() as f64
+        HOT * (COLD / HOT).powf(part) * self.walk.best as f64
     }
 }
 
@@ -131,6 +109,6 @@ impl Search for AnnealingSearch {
     }
 
     fn work_done(&self) -> u64 {
-        self.walk.work_done()
+        self.walk.work
     }
 }

@@ -40,10 +40,10 @@ pub use hill_climb::{HillClimbTvm, HillClimbVela};
 pub use lns::Lns;
 pub(crate) use lns::LnsTurns;
 pub(crate) use orders::OrderSearch;
-pub(crate) use start::{from_incumbent, from_plan};
+pub(crate) use start::{from_incumbent, in_order};
 pub use tabu::Tabu;
 
-use planlab_dsa::Honours;
+use planlab_dsa::{Descriptor, Honours};
 
 /// Above this number of buffers a change takes long, and a time limit is better spent on a greedy order.
 const PRACTICAL: u32 = 20_000;
@@ -52,3 +52,14 @@ const IDLE: u32 = 1_000;
 
 /// What every planner here supports.
 const HONOURS: Honours = Honours { in_place: false, ..crate::placement::greedy::HONOURS };
+
+/// Returns what the descriptors of the searches here have in common.
+fn anytime_descriptor() -> Descriptor {
+    Descriptor {
+        honours: HONOURS,
+        randomized: true,
+        complexity: "anytime",
+        practical: Some(PRACTICAL),
+        ..Descriptor::default()
+    }
+}

@@ -74,11 +74,6 @@ pub(crate) fn from_incumbent(run: &mut Run<'_>) -> Result<Option<Start>, Halt> {
     in_order(run, by_offset(incumbent.offsets())).map(Some)
 }
 
-/// First fit in the order of the offsets of a plan.
-pub(crate) fn from_plan(run: &mut Run<'_>, plan: &Plan) -> Result<Start, Halt> {
-    in_order(run, by_offset(&plan.offsets))
-}
-
 /// The largest buffers first, then those with the most overlapping lifetimes.
 pub(crate) fn by_size_and_overlaps(instance: &Instance) -> Vec<u32> {
     buffer_numbers(Tvm::by_size().buffer_order(instance))

@@ -15,10 +15,9 @@
 //!
 //! Anytime. A step decodes [`SAMPLE`] + 1 changes.
 
-use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
+use planlab_dsa::{Descriptor, Halt, Planner, Run};
 use rand::RngExt;
 
-use super::HONOURS;
 use super::decoding::{Change, Decoder, Moves, Search, Walk, search_from};
 
 /// Changes that a step compares.
@@ -29,19 +28,6 @@ const REST: u64 = 10;
 const PATIENCE: u64 = 2_000;
 
 /// Makes the best of a handful of changes and does not undo it at once; key `tabu`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
-/// use planlab_solvers::placement::search::Tabu;
-///
-/// let buffers = [(3, 0, 2), (2, 1, 5), (2, 3, 6), (1, 4, 7)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&Tabu, &instance, Budget::default(), 0);
-/// assert!(outcome.is_optimal());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Tabu;
 
@@ -50,12 +36,8 @@ impl Planner for Tabu {
         Descriptor {
             key: "tabu".into(),
             summary: "the best of ten changes of the order of first fit; what was moved rests".into(),
-            guarantee: Guarantee::Heuristic,
-            honours: HONOURS,
-            randomized: true,
             reference: "Glover 1989, doi:10.1287/ijoc.1.3.190",
-            complexity: "anytime",
-            practical: Some(super::PRACTICAL),
+            ..super::anytime_descriptor()
         }
     }
 
@@ -160,6 +142,6 @@ impl Search for TabuSearch {
     }
 
     fn work_done(&self) -> u64 {
-        self.walk.work_done()
+        self.walk.work
     }
 }

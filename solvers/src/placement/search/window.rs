@@ -28,33 +28,19 @@ pub(crate) struct Piece {
 /// The most pieces and blocks: above it, a single node takes too long to keep a time limit.
 const MOST: usize = 384;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum WindowAnswer {
-    Placed(Vec<u64>),
-    /// There is no room.
-    Full,
-    /// The limit on the nodes was reached.
-    Unknown,
-}
-
 /// Searches for places of all pieces below `ceiling`, clear of the blocks, in at most `nodes` nodes. The blocks must
-/// not overlap. If there are several answers, `seed` decides which is found.
+/// not overlap. If there are several answers, `seed` decides which is found. A plan has the pieces first.
 pub(crate) fn search_window(
     (pieces, blocks): (&[Piece], &[Part]),
     ceiling: u64,
     (nodes, seed): (u64, u64),
     tick: &mut Tick<'_>,
-) -> Result<WindowAnswer, Halt> {
+) -> Result<Verdict, Halt> {
     if pieces.len() + blocks.len() > MOST {
-        return Ok(WindowAnswer::Unknown);
+        return Ok(Verdict::Unknown);
     }
-    let Some(problem) = window_problem(pieces, blocks) else { return Ok(WindowAnswer::Unknown) };
-    let mut restarts = Restarts::new(&problem, seed);
-    Ok(match restarts.decide_capacity(ceiling, nodes, tick)? {
-        Verdict::Feasible(offsets) => WindowAnswer::Placed(offsets[..pieces.len()].to_vec()),
-        Verdict::Infeasible => WindowAnswer::Full,
-        Verdict::Unknown => WindowAnswer::Unknown,
-    })
+    let Some(problem) = window_problem(pieces, blocks) else { return Ok(Verdict::Unknown) };
+    Restarts::new(&problem, seed).decide_capacity(ceiling, nodes, tick)
 }
 
 /// `None` if a number is too large for the search.
@@ -156,17 +142,16 @@ mod tests {
             let fits = brute_force_without_hand_over(&instance).is_some_and(|least| least.get() <= ceiling);
             let merged = merge_blocks(&blocks, &pieces, ceiling);
             match search_window((&pieces, &merged), ceiling, (u64::MAX, seed), &mut |_| Ok(())).expect("no limit") {
-                WindowAnswer::Placed(offsets) => {
+                Verdict::Feasible(offsets) => {
                     prop_assert!(fits);
                     let pins = blocks.iter().map(|block| block.low);
-                    let plan = planlab_dsa::Plan::from_offsets(
-                        offsets.into_iter().chain(pins).map(Offset::new).collect::<Vec<_>>(),
-                    );
+                    let offsets = offsets.into_iter().take(pieces.len()).chain(pins).map(Offset::new);
+                    let plan = planlab_dsa::Plan::from_offsets(offsets.collect::<Vec<_>>());
                     let verified = instance.verify(plan);
                     prop_assert!(verified.is_ok_and(|plan| plan.height().get() <= ceiling));
                 }
-                WindowAnswer::Full => prop_assert!(!fits),
-                WindowAnswer::Unknown => prop_assert!(false, "there was no limit"),
+                Verdict::Infeasible => prop_assert!(!fits),
+                Verdict::Unknown => prop_assert!(false, "there was no limit"),
             }
         }
     }

@@ -37,21 +37,6 @@ use crate::placement::Order;
 use crate::placement::greedy::broadest_first;
 
 /// Smallest free object, by size or by breadth; keys `shared-objects/by-size` and `shared-objects/by-breadth`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
-/// use planlab_solvers::placement::sharing::SharedObjects;
-///
-/// let buffers = [(16, 0, 2), (8, 1, 3), (64, 2, 4), (32, 3, 5), (8, 4, 6)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&SharedObjects::by_size(), &instance, Budget::default(), 0);
-/// assert_eq!(outcome.height(), Some(Bytes::new(64 + 32 + 8)));
-/// let outcome = execute(&SharedObjects::by_breadth(), &instance, Budget::default(), 0);
-/// assert_eq!(outcome.height(), Some(Bytes::new(64 + 32)));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct SharedObjects {
     key: &'static str,

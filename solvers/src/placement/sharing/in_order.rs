@@ -30,19 +30,6 @@ use super::objects::{HONOURS, stack_objects};
 use crate::placement::Order;
 
 /// Execution order, nearest size; key `shared-objects/in-order`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
-/// use planlab_solvers::placement::sharing::SharedObjectsInOrder;
-///
-/// let buffers = [(16, 0, 2), (8, 1, 3), (64, 2, 4), (32, 3, 5), (8, 4, 6)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&SharedObjectsInOrder, &instance, Budget::default(), 0);
-/// assert_eq!(outcome.height(), Some(Bytes::new(64 + 32)));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SharedObjectsInOrder;
 
@@ -112,24 +99,14 @@ mod tests {
 
     use super::*;
     use crate::placement::sharing::objects::testing::offsets_of;
-    use crate::placement::testing::{planned_offsets, test_instance};
+    use crate::placement::testing::{planned_offsets, published_records, test_instance};
 
-    /// The records in the tests of the public code, and the objects that they expect.
+    /// Those that the tests of the public code expect.
     #[test]
     fn published_records_have_the_published_objects() {
         let chain = test_instance(&[(16, 0, 2), (8, 1, 3), (64, 2, 4), (32, 3, 5), (8, 4, 6)]);
         assert_eq!(in_order(&chain, |_| Ok::<(), ()>(())), Ok(vec![0, 1, 0, 1, 0]));
-        let records = test_instance(&[
-            (32, 0, 2),
-            (32, 1, 5),
-            (8, 2, 6),
-            (16, 3, 6),
-            (8, 4, 6),
-            (64, 5, 8),
-            (8, 6, 9),
-            (8, 7, 9),
-            (16, 8, 10),
-        ]);
+        let records = published_records();
         assert_eq!(in_order(&records, |_| Ok::<(), ()>(())), Ok(vec![0, 1, 0, 2, 3, 1, 3, 2, 0]));
         // Objects of 32, 64, 16 and 8 bytes.
         assert_eq!(planned_offsets(&SharedObjectsInOrder, &records), [0, 32, 0, 96, 112, 32, 112, 96, 0]);

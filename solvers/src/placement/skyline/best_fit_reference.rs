@@ -34,19 +34,6 @@
 use planlab_dsa::{Buffer, BufferId, Descriptor, Halt, Honours, Instance, Offset, Plan, Planner, Run};
 
 /// The published text of the profile-guided best fit; key `best-fit/reference`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
-/// use planlab_solvers::placement::skyline::BestFitReference;
-///
-/// let buffers = [(4, 0, 2), (8, 1, 4), (4, 2, 4)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&BestFitReference, &instance, Budget::default(), 0);
-/// assert_eq!(outcome.best.ok_or("a plan")?.offsets(), [8, 0, 8].map(Offset::new));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BestFitReference;
 
@@ -174,30 +161,17 @@ impl Skyline {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::placement::testing::{aligned, place_buffers, test_buffer};
+    use crate::placement::testing::{aligned, place_buffers, planned_offsets, test_buffer, test_instance};
 
     #[test]
-    fn ties_go_to_the_larger_then_to_the_lower_id() {
-        assert_eq!(
-            place_buffers(
-                &BestFitReference,
-                vec![test_buffer(2, 0, 2), test_buffer(3, 0, 2), test_buffer(3, 0, 2)]
-            ),
-            [6, 0, 3]
-        );
-    }
-
-    #[test]
-    fn a_line_that_nothing_fits_rises_to_its_lower_neighbour() {
+    fn ties_levels_and_alignments_decide_as_said() {
+        let ties = test_instance(&[(2, 0, 2), (3, 0, 2), (3, 0, 2)]);
+        assert_eq!(planned_offsets(&BestFitReference, &ties), [6, 0, 3], "the larger, then the lower id");
         // The long one first, then the one that fits beside it; [2, 6) has to wait until the lines are level.
-        let all =
-            vec![test_buffer(5, 0, 5), test_buffer(3, 5, 8), test_buffer(4, 2, 6), test_buffer(1, 6, 8)];
-        assert_eq!(place_buffers(&BestFitReference, all), [0, 0, 5, 3]);
-    }
-
-    #[test]
-    fn offsets_are_rounded_up_from_the_line() {
-        assert_eq!(place_buffers(&BestFitReference, vec![test_buffer(3, 0, 3), aligned(4, 0, 2, 8)]), [0, 8]);
+        let levels = test_instance(&[(5, 0, 5), (3, 5, 8), (4, 2, 6), (1, 6, 8)]);
+        assert_eq!(planned_offsets(&BestFitReference, &levels), [0, 0, 5, 3], "up to the lower neighbour");
+        let rounded = vec![test_buffer(3, 0, 3), aligned(4, 0, 2, 8)];
+        assert_eq!(place_buffers(&BestFitReference, rounded), [0, 8], "rounded up from the line");
     }
 
     #[test]

@@ -79,7 +79,8 @@ pub(super) struct LongestWithin {
     widths: Vec<u32>,
     /// A perfect binary tree, its root at 1. A node halves the points of its parent.
     nodes: Vec<Node>,
-    visited: u64,
+    /// The number of nodes that the last query visited.
+    pub(super) visited: u64,
 }
 
 impl LongestWithin {
@@ -98,11 +99,6 @@ impl LongestWithin {
             places[point.rank as usize] = place;
         }
         Self { points, places, widths, nodes, visited: 0 }
-    }
-
-    /// The number of nodes that the last query visited.
-    pub(super) const fn visited_nodes(&self) -> u64 {
-        self.visited
     }
 
     /// Takes out the range of the lowest rank that begins at `left` or later and ends at `right` or before; returns its

@@ -9,7 +9,10 @@ use super::network::{Network, UNCUT};
 pub(super) struct Moment<'p> {
     problem: &'p SchedulingProblem,
     id: FunctionId,
-    dependencies: Dependencies,
+    /// The functions that it depends on, itself included.
+    ancestors: Vec<bool>,
+    /// Those that depend on it, itself included.
+    descendants: Vec<bool>,
     /// By function: whether it runs before, so that a run after takes its time again.
     must_have_run: Vec<bool>,
     /// By map: whether the backward pass reads it.
@@ -28,25 +31,11 @@ pub(super) struct Choice {
     pub(super) seconds: f64,
 }
 
-/// The functions that a function depends on, and those that depend on it, itself included in both.
-#[derive(Clone, Debug)]
-struct Dependencies {
-    ancestors: Vec<bool>,
-    descendants: Vec<bool>,
-}
-
-impl Dependencies {
-    fn new(net: &TrainingNet, id: FunctionId) -> Self {
-        let mut descendants = vec![false; net.functions().len()];
-        descendants[id.index()] = true;
-        for later in net.function_ids().skip(id.index() + 1) {
-            let mut producers = net.function(later).inputs.iter().filter_map(|&map| net.producer_of(map));
-            descendants[later.index()] = producers.any(|producer| descendants[producer.index()]);
-        }
-        let mut ancestors = vec![false; net.functions().len()];
-        ancestors[id.index()] = true;
-        close_upwards(net, &mut ancestors);
-        Self { ancestors, descendants }
+/// Adds all functions that depend on a function, the only one so far.
+fn close_downwards(net: &TrainingNet, functions: &mut [bool], id: FunctionId) {
+    for later in net.function_ids().skip(id.index() + 1) {
+        let mut producers = net.function(later).inputs.iter().filter_map(|&map| net.producer_of(map));
+        functions[later.index()] = producers.any(|producer| functions[producer.index()]);
     }
 }
 
@@ -91,18 +80,23 @@ impl<'p> Moment<'p> {
         if !net.has_backward_pass(id) {
             return None;
         }
-        let dependencies = Dependencies::new(net, id);
+        let mut ancestors = vec![false; net.functions().len()];
+        ancestors[id.index()] = true;
+        let mut descendants = ancestors.clone();
+        close_upwards(net, &mut ancestors);
+        close_downwards(net, &mut descendants, id);
         let mut must_have_run = vec![false; net.functions().len()];
-        let produced = maps_needed(net, &dependencies.descendants).filter_map(|map| net.producer_of(map));
+        let produced = maps_needed(net, &descendants).filter_map(|map| net.producer_of(map));
         produced.for_each(|producer| must_have_run[producer.index()] = true);
         close_upwards(net, &mut must_have_run);
         let mut is_held = vec![false; net.maps().len()];
         net.function(id).needs.iter().for_each(|map| is_held[map.index()] = true);
         let mut is_wanted = vec![false; net.maps().len()];
-        maps_needed(net, &dependencies.ancestors).for_each(|map| is_wanted[map.index()] = true);
+        maps_needed(net, &ancestors).for_each(|map| is_wanted[map.index()] = true);
         let wanted = net.map_ids().filter(|map| is_wanted[map.index()] && !is_held[map.index()]).collect();
         let room = bytes_left(problem, net.function(id), &is_held)?;
-        Some(Self { problem, id, dependencies, must_have_run, is_held, wanted, room: room as f64 })
+        let room = room as f64;
+        Some(Self { problem, id, ancestors, descendants, must_have_run, is_held, wanted, room })
     }
 
     pub(super) const fn machine(&self) -> &'p Machine {
@@ -113,7 +107,6 @@ impl<'p> Moment<'p> {
         self.problem.net.map(map).bytes.get() as f64
     }
 
-    /// The bytes of all maps of the net.
     pub(super) fn bytes_of_all_maps(&self) -> f64 {
         self.problem.net.map_ids().map(|map| self.bytes_of(map)).sum()
     }
@@ -121,11 +114,10 @@ impl<'p> Moment<'p> {
     /// The seconds of computing that come before.
     pub(super) fn seconds_before(&self, sums: &[GradientSums]) -> f64 {
         let (net, times) = (&self.problem.net, &self.problem.times);
-        let descendants = &self.dependencies.descendants;
-        let backward = passes_among(net, descendants).filter(|&pass| pass != self.id);
+        let backward = passes_among(net, &self.descendants).filter(|&pass| pass != self.id);
         let backward: f64 = backward.map(|pass| times.backward()[pass.index()]).sum();
         let summed =
-            net.function_ids().filter(|id| descendants[id.index()]).map(|id| net.function(id).output);
+            net.function_ids().filter(|id| self.descendants[id.index()]).map(|id| net.function(id).output);
         let sum = |map: MapId| {
             sums[map.index()].count_sums(|_| true) as f64 * times.accumulate_times()[map.index()]
         };
@@ -135,10 +127,10 @@ impl<'p> Moment<'p> {
     /// The seconds of computing that come after, without functions that run again.
     pub(super) fn seconds_after(&self, sums: &[GradientSums]) -> f64 {
         let (net, times) = (&self.problem.net, &self.problem.times);
-        let ancestors = &self.dependencies.ancestors;
-        let backward: f64 = passes_among(net, ancestors).map(|pass| times.backward()[pass.index()]).sum();
+        let backward: f64 =
+            passes_among(net, &self.ancestors).map(|pass| times.backward()[pass.index()]).sum();
         let sum = |map: MapId| {
-            let late = sums[map.index()].count_sums(|function| ancestors[function.index()]);
+            let late = sums[map.index()].count_sums(|function| self.ancestors[function.index()]);
             late as f64 * times.accumulate_times()[map.index()]
         };
         backward + net.map_ids().map(sum).sum::<f64>()

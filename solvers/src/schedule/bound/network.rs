@@ -33,7 +33,6 @@ impl Network {
         Self { edges: Vec::new(), out: vec![Vec::new(); nodes] }
     }
 
-    /// Adds an edge.
     pub(super) fn add_edge(&mut self, from: usize, to: usize, capacity: u64) {
         for (from, to, room) in [(from, to, capacity), (to, from, 0)] {
             self.out[from].push(self.edges.len());

@@ -30,20 +30,19 @@ use planlab_graph::{MapId, TrainingNet};
 
 use crate::schedule::classes::Lab;
 
-/// The rule for which feature maps may be checkpoints.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Candidates {
-    /// Articulation points; all maps in a net without any.
-    #[default]
-    Articulation,
-    /// Of these, the half with the higher scores.
-    Scored,
+planlab_dsa::named_enum! {
+    /// The rule for which feature maps may be checkpoints.
+    #[derive(Default)]
+    pub enum Candidates {
+        /// Articulation points; all maps in a net without any.
+        #[default]
+        Articulation = "articulation",
+        /// Of these, the half with the higher scores.
+        Scored = "scored",
+    }
 }
 
 impl Candidates {
-    /// Both.
-    pub const ALL: [Self; 2] = [Self::Articulation, Self::Scored];
-
     /// For each map of `maps`, which can be recomputed, whether it may be a checkpoint.
     pub(super) fn candidates_among(self, lab: &Lab<'_>, maps: &[MapId]) -> Vec<bool> {
         let carriers = carrier_maps(&lab.problem().net);
@@ -62,7 +61,7 @@ impl Candidates {
 }
 
 /// For each map, whether every later function gets its inputs through it: no other map is read on both sides of it.
-fn carrier_maps(net: &TrainingNet) -> Vec<bool> {
+pub(in crate::schedule) fn carrier_maps(net: &TrainingNet) -> Vec<bool> {
     let mut carriers = vec![false; net.maps().len()];
     // The last function that reads an earlier map; inputs of the net exist from the start.
     let last = |map: MapId| net.last_use(map).map_or(0, |id| id.index() + 1);
@@ -75,7 +74,6 @@ fn carrier_maps(net: &TrainingNet) -> Vec<bool> {
     carriers
 }
 
-/// The score of each of these maps.
 fn map_scores(lab: &Lab<'_>, maps: &[MapId]) -> Vec<f64> {
     let net = &lab.problem().net;
     let mut seconds = vec![0.0; net.maps().len()];
@@ -113,17 +111,15 @@ fn median(numbers: impl Iterator<Item = f64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::schedule::classes::{Policy, Prefetch};
+    use crate::schedule::classes::Policy;
+    use crate::schedule::program::Prefetch;
     use crate::schedule::testing::shortcut_problem;
 
     #[test]
     fn a_map_beside_a_shortcut_carries_nothing() {
         let problem = shortcut_problem();
-        let found: Vec<_> = carrier_maps(&problem.net)
-            .iter()
-            .enumerate()
-            .filter_map(|(map, &yes)| yes.then_some(map))
-            .collect();
+        let carriers = carrier_maps(&problem.net);
+        let found: Vec<_> = (0..carriers.len()).filter(|&map| carriers[map]).collect();
         assert_eq!(found, [1, 2, 4, 5]);
     }
 

@@ -27,6 +27,10 @@ const TRIALS: u32 = 6;
 pub struct Chen;
 
 impl Thresholds for Chen {
+    const KEY: &'static str = "chen";
+    const SUMMARY: &'static str = "blocks of about the root of the net";
+    const REFERENCE: &'static str = "Chen et al. 2016";
+
     fn next_threshold(self, rounds: &[Round]) -> Option<f64> {
         let Some(Round { cut, .. }) = rounds.first() else { return Some(0.0) };
         let root = (cut.checkpoints as f64 * cut.largest_block() as f64).sqrt();

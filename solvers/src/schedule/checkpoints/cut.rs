@@ -69,15 +69,18 @@ pub struct Round {
 }
 
 /// A search for a cut: a rule for the thresholds to try.
-pub trait Thresholds: Copy {
+pub trait Thresholds: Copy + Send + Sync {
+    /// The last part of the key of a scheduler with these thresholds.
+    const KEY: &'static str;
+    /// What the thresholds are, in a few words.
+    const SUMMARY: &'static str;
+    /// Where they come from.
+    const REFERENCE: &'static str;
+
     /// The next threshold in bytes after some rounds; `None` at the end of the search.
     fn next_threshold(self, rounds: &[Round]) -> Option<f64>;
 
-    /// All rounds, in order.
-    ///
-    /// # Errors
-    ///
-    /// Those of `cost`.
+    /// All rounds, in order. Errors are those of `cost`.
     fn search<E>(
         self,
         items: &[Item],

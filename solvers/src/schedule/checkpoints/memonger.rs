@@ -32,6 +32,10 @@ const MIB: f64 = 1_048_576.0;
 pub struct Memonger;
 
 impl Thresholds for Memonger {
+    const KEY: &'static str = "memonger";
+    const SUMMARY: &'static str = "memonger's search for the size of blocks";
+    const REFERENCE: &'static str = "dmlc/mxnet-memonger";
+
     fn next_threshold(self, rounds: &[Round]) -> Option<f64> {
         let guesses = &rounds[..rounds.len().min(ROUNDS)];
         let mebibytes = |bytes: u64| (bytes >> 20) as f64;

@@ -24,6 +24,7 @@ mod scheduler;
 mod swapping;
 
 pub use candidates::Candidates;
+pub(super) use candidates::carrier_maps;
 pub use chen::Chen;
 pub use cut::{Cut, Item, Round, Thresholds, cut_items};
 pub use memonger::Memonger;

@@ -12,9 +12,14 @@ use super::swapping::swap_what_hides;
 use crate::placement::Order;
 use crate::placement::greedy::Fit;
 use crate::placement::sharing::PatentFreeList;
-use crate::schedule::classes::{Class, Classes, Lab, Policy, Prefetch};
+use crate::schedule::classes::{Class, Classes, Lab, Policy};
+use crate::schedule::program::Prefetch;
 
 /// A net in training whose forward pass is cut into blocks.
+///
+/// # Panics
+///
+/// All methods that take a cut panic if it is not one of these items.
 #[derive(Clone, Debug)]
 pub struct CheckpointNet<'p> {
     lab: Lab<'p>,
@@ -60,10 +65,6 @@ impl<'p> CheckpointNet<'p> {
     }
 
     /// The class of each map under a cut.
-    ///
-    /// # Panics
-    ///
-    /// If the cut is not one of these items.
     #[must_use]
     pub fn classes_of(&self, cut: &Cut) -> Classes {
         let mut classes = self.lab.all_in_class(Class::Keep);
@@ -77,10 +78,6 @@ impl<'p> CheckpointNet<'p> {
     /// # Errors
     ///
     /// [`ScheduleError`] if the plan does not run in the problem's capacity.
-    ///
-    /// # Panics
-    ///
-    /// As [`CheckpointNet::classes_of`].
     pub fn free_list(&self, cut: &Cut) -> Result<Bytes, ScheduleError> {
         let (draft, timeline) =
             self.lab.run_draft(&self.classes_of(cut)).map_err(|error| failed_with(&error))?;
@@ -96,10 +93,6 @@ impl<'p> CheckpointNet<'p> {
     /// # Errors
     ///
     /// [`ScheduleError`] if the plan does not run in the problem's capacity, or is refused.
-    ///
-    /// # Panics
-    ///
-    /// As [`CheckpointNet::classes_of`].
     pub fn pack_schedule(&self, cut: &Cut) -> Result<Verified, ScheduleError> {
         let problem = self.lab.problem();
         let (draft, _) = self.lab.run_draft(&self.classes_of(cut)).map_err(|error| failed_with(&error))?;
@@ -134,10 +127,7 @@ mod tests {
         let net = CheckpointNet::new(&problem, Candidates::Articulation);
         let letters =
             |threshold| net.lab().class_letters(&net.classes_of(&cut_items(net.items(), threshold)));
-        assert_eq!(
-            (letters(0.0), letters(300.0), letters(600.0)),
-            ("KKK".into(), "KRK".into(), "KRR".into())
-        );
+        assert_eq!([0.0, 300.0, 600.0].map(letters), ["KKK", "KRK", "KRR"]);
     }
 
     #[test]

@@ -24,24 +24,23 @@ use super::cut::{Cut, Round, Thresholds};
 
 const ROUNDS: usize = 8;
 
-/// The rule for the next threshold after a cut.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Update {
-    /// The mean of all blocks, the last one included.
-    #[default]
-    Mean,
-    /// The root of the checkpoints' bytes times the largest block.
-    Chen,
-    /// The same with half the product.
-    Memonger,
-    /// Half of the sum of the checkpoints' bytes and the mean block.
-    Equal,
+planlab_dsa::named_enum! {
+    /// The rule for the next threshold after a cut.
+    #[derive(Default)]
+    pub enum Update {
+        /// The mean of all blocks, the last one included.
+        #[default]
+        Mean = "mean",
+        /// The root of the checkpoints' bytes times the largest block.
+        Chen = "chen",
+        /// The same with half the product.
+        Memonger = "memonger",
+        /// Half of the sum of the checkpoints' bytes and the mean block.
+        Equal = "equal",
+    }
 }
 
 impl Update {
-    /// All four.
-    pub const ALL: [Self; 4] = [Self::Mean, Self::Chen, Self::Memonger, Self::Equal];
-
     fn next_threshold(self, cut: &Cut) -> f64 {
         let checkpoints = cut.checkpoints as f64;
         let last = (cut.rest > 0).then_some(cut.rest);
@@ -79,6 +78,10 @@ impl Patent {
 }
 
 impl Thresholds for Patent {
+    const KEY: &'static str = "patent";
+    const SUMMARY: &'static str = "a threshold that follows the mean block";
+    const REFERENCE: &'static str = "a Chinese patent (Zhejiang) on checkpoints";
+
     fn next_threshold(self, rounds: &[Round]) -> Option<f64> {
         let next = rounds.last().map_or(0.0, |round| self.update.next_threshold(&round.cut));
         (rounds.len() < ROUNDS).then_some(next)

@@ -17,50 +17,23 @@
 use planlab_graph::{ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
 
 use super::candidates::Candidates;
-use super::chen::Chen;
 use super::cut::{Cut, Thresholds};
-use super::memonger::Memonger;
 use super::net::CheckpointNet;
-use super::patent::Patent;
-
-/// The kind of search.
-#[derive(Clone, Copy, Debug)]
-enum ThresholdSearch {
-    Chen(Chen),
-    Memonger(Memonger),
-    Patent(Patent),
-}
 
 /// Keeps checkpoints, and recomputes the rest; keys `checkpoints/chen`, `checkpoints/memonger` and
 /// `checkpoints/patent`. With [`Candidates::Scored`] `/scored` is added, with checkpoints that are swapped `/swap`.
 #[derive(Clone, Copy, Debug)]
-pub struct Checkpointing {
-    search: ThresholdSearch,
+pub struct Checkpointing<S> {
+    search: S,
     candidates: Candidates,
     swaps: bool,
 }
 
-impl Checkpointing {
-    const fn new(search: ThresholdSearch) -> Self {
+impl<S: Thresholds> Checkpointing<S> {
+    /// Tries these thresholds.
+    #[must_use]
+    pub const fn new(search: S) -> Self {
         Self { search, candidates: Candidates::Articulation, swaps: false }
-    }
-
-    /// Uses [`Chen`]'s thresholds.
-    #[must_use]
-    pub const fn with_chen(search: Chen) -> Self {
-        Self::new(ThresholdSearch::Chen(search))
-    }
-
-    /// Uses [`Memonger`]'s thresholds.
-    #[must_use]
-    pub const fn with_memonger(search: Memonger) -> Self {
-        Self::new(ThresholdSearch::Memonger(search))
-    }
-
-    /// Uses the [`Patent`]'s thresholds.
-    #[must_use]
-    pub const fn with_patent(search: Patent) -> Self {
-        Self::new(ThresholdSearch::Patent(search))
     }
 
     /// Where blocks may end. Default: [`Candidates::Articulation`].
@@ -78,35 +51,22 @@ impl Checkpointing {
     }
 
     fn key(self) -> String {
-        let search = match self.search {
-            ThresholdSearch::Chen(_) => "chen",
-            ThresholdSearch::Memonger(_) => "memonger",
-            ThresholdSearch::Patent(_) => "patent",
-        };
         let candidates = if self.candidates == Candidates::Scored { "/scored" } else { "" };
         let swaps = if self.swaps { "/swap" } else { "" };
-        format!("checkpoints/{search}{candidates}{swaps}")
+        format!("checkpoints/{}{candidates}{swaps}", S::KEY)
     }
 }
 
-impl Scheduler for Checkpointing {
+impl<S: Thresholds> Scheduler for Checkpointing<S> {
     fn descriptor(&self) -> SchedulerDescriptor {
-        let (summary, reference) = match self.search {
-            ThresholdSearch::Chen(_) => ("blocks of about the root of the net", "Chen et al. 2016"),
-            ThresholdSearch::Memonger(_) => {
-                ("memonger's search for the size of blocks", "dmlc/mxnet-memonger")
-            }
-            ThresholdSearch::Patent(_) => {
-                ("a threshold that follows the mean block", "a Chinese patent (Zhejiang) on checkpoints")
-            }
-        };
         let candidates = if self.candidates == Candidates::Scored { ", of dear, small maps" } else { "" };
         let keeps = if self.swaps { "swaps or keeps" } else { "keeps" };
         SchedulerDescriptor {
             key: self.key().into(),
-            summary: format!("{keeps} checkpoints and recomputes the rest: {summary}{candidates}").into(),
+            summary: format!("{keeps} checkpoints and recomputes the rest: {}{candidates}", S::SUMMARY)
+                .into(),
             randomized: false,
-            reference,
+            reference: S::REFERENCE,
             complexity: "n for each of about 8 thresholds",
         }
     }
@@ -115,7 +75,7 @@ impl Scheduler for Checkpointing {
         let net = CheckpointNet::new(run.problem(), self.candidates).with_swap(self.swaps);
         net.lab().claim_bound(run)?;
         let key = self.key();
-        let mut cost = |cut: &Cut| {
+        let cost = |cut: &Cut| {
             // The trial run.
             run.tick(u64::from(self.swaps))?;
             let classes = net.classes_of(cut);
@@ -123,61 +83,54 @@ impl Scheduler for Checkpointing {
             net.lab().offer_classes(run, &classes, &key)?;
             Ok(net.lab().peak_bytes(&classes).get())
         };
-        match self.search {
-            ThresholdSearch::Chen(search) => search.search(net.items(), &mut cost),
-            ThresholdSearch::Memonger(search) => search.search(net.items(), &mut cost),
-            ThresholdSearch::Patent(search) => search.search(net.items(), &mut cost),
-        }
-        .map(|_: Vec<_>| ())
+        self.search.search(net.items(), cost).map(|_: Vec<_>| ())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use planlab_graph::{ScheduleBudget, execute_scheduler};
+    use planlab_graph::{Engine, ScheduleBudget, Task, execute_scheduler};
 
     use super::*;
-    use crate::schedule::testing::shortcut_problem;
-
-    #[test]
-    fn each_search_finds_a_schedule_that_recomputes() {
-        // With everything kept the sum of gradients takes 1088 bytes.
-        let problem = shortcut_problem().with_capacity(planlab_dsa::Bytes::new(1084));
-        let patent = Checkpointing::with_patent(Patent::default());
-        let scored = patent.with_candidates(Candidates::Scored);
-        for scheduler in [Checkpointing::with_chen(Chen), patent, scored, patent.with_swap(true)] {
-            let outcome = execute_scheduler(&scheduler, &problem, ScheduleBudget::default(), 0);
-            assert!(outcome.end.is_ok(), "{:?}", outcome.end);
-            assert!(outcome.best.is_some() || outcome.shortfall.is_some());
-        }
-    }
+    use crate::schedule::checkpoints::{Chen, Patent};
+    use crate::schedule::testing::{branching_problem, shortcut_problem};
 
     #[test]
     fn swapped_checkpoints_take_less_memory() {
         // The image and the relu go and come back while the rest is computed; everything kept takes 1088 bytes.
         let mut problem = shortcut_problem().with_capacity(planlab_dsa::Bytes::new(1087));
         problem.machine = problem.machine.with_link(128.0);
-        let least = |scheduler: Checkpointing| {
+        let least = |scheduler: Checkpointing<Patent>| {
             let outcome = execute_scheduler(&scheduler, &problem, ScheduleBudget::default(), 0);
-            outcome
-                .best
-                .map(|best| (best.schedule().events_of(planlab_graph::Engine::Out).len(), best.seconds()))
+            outcome.best.map(|best| (best.schedule().events_of(Engine::Out).len(), best.seconds()))
         };
-        let patent = Checkpointing::with_patent(Patent::default());
+        let patent = Checkpointing::new(Patent::default());
         assert_eq!(least(patent), None);
         // Two copies out that nothing waits for: nine passes of 2 seconds, and the sum of gradients of 3.
         assert_eq!(least(patent.with_swap(true)), Some((2, 21.0)));
     }
 
     #[test]
+    fn map_without_a_class_is_recomputed_once_for_all_readers() {
+        // The relu and the tanh are recomputed; both read the output of the convolution.
+        let problem = branching_problem();
+        let outcome = execute_scheduler(&Checkpointing::new(Chen), &problem, ScheduleBudget::default(), 0);
+        let best = outcome.best.expect("a schedule");
+        let events = best.schedule().events_of(Engine::Compute);
+        let recomputed = events.iter().filter_map(|event| match event.task {
+            Task::Recompute(id) => Some(id.index()),
+            _ => None,
+        });
+        assert_eq!(recomputed.collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    #[test]
     fn every_choice_is_in_the_key() {
-        let patent = Checkpointing::with_patent(Patent::default());
+        let patent = Checkpointing::new(Patent::default());
         assert_eq!(patent.key(), "checkpoints/patent");
         assert_eq!(patent.with_swap(true).key(), "checkpoints/patent/swap");
-        let scored = Checkpointing::with_chen(Chen).with_candidates(Candidates::Scored);
-        assert_eq!(
-            (scored.key(), scored.with_swap(true).key()),
-            ("checkpoints/chen/scored".into(), "checkpoints/chen/scored/swap".into())
-        );
+        let scored = Checkpointing::new(Chen).with_candidates(Candidates::Scored);
+        assert_eq!(scored.key(), "checkpoints/chen/scored");
+        assert_eq!(scored.with_swap(true).key(), "checkpoints/chen/scored/swap");
     }
 }

@@ -67,7 +67,8 @@ mod tests {
     use planlab_graph::MapId;
 
     use super::*;
-    use crate::schedule::classes::{Policy, Prefetch};
+    use crate::schedule::classes::Policy;
+    use crate::schedule::program::Prefetch;
     use crate::schedule::testing::shortcut_problem;
 
     /// The maps that are swapped if `recomputed` are recomputed and the link has `link` bytes per second in each

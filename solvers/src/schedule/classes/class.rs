@@ -27,16 +27,18 @@ impl Class {
     }
 }
 
-/// The fate of a map that was recomputed on the way to another one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Policy {
-    /// It is dropped at once, and recomputed again for its own use.
-    #[default]
-    Discard,
-    /// It stays until its own last use.
-    Retain,
-    /// It stays until its last use, and so does each map without a class on the way: no function runs again twice.
-    Share,
+planlab_dsa::named_enum! {
+    /// The fate of a map that was recomputed on the way to another one.
+    #[derive(Default)]
+    pub enum Policy {
+        /// It is dropped at once, and recomputed again for its own use.
+        #[default]
+        Discard = "discard",
+        /// It stays until its own last use.
+        Retain = "retain",
+        /// It stays until its last use, and so does each map without a class on the way: no function runs again twice.
+        Share = "share",
+    }
 }
 
 /// A class for each map; it has no meaning for maps that no backward pass reads.
@@ -98,26 +100,6 @@ impl Classes {
         let mut classes = self.clone();
         classes.set_class(map, class);
         classes
-    }
-
-    /// The number of these maps in each class.
-    #[must_use]
-    pub fn count_classes(&self, maps: impl IntoIterator<Item = MapId>) -> Counts {
-        let mut counts = Counts::default();
-        for map in maps {
-            match self.class_of(map) {
-                Class::Keep => counts.keep += 1,
-                Class::Swap => counts.swap += 1,
-                Class::Recompute => counts.recompute += 1,
-            }
-        }
-        counts
-    }
-
-    /// The letters of these maps.
-    #[must_use]
-    pub fn letters(&self, maps: impl IntoIterator<Item = MapId>) -> String {
-        maps.into_iter().map(|map| self.class_of(map).letter()).collect()
     }
 }
 

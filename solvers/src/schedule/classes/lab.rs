@@ -2,13 +2,16 @@
 
 use planlab_dsa::Bytes;
 use planlab_graph::{
-    MapId, Schedule, ScheduleHalt, ScheduleRun, SchedulingProblem, Stuck, Timeline, simulate_schedule,
+    Engine, MapId, Schedule, ScheduleHalt, ScheduleRun, SchedulingProblem, Stuck, Timeline, simulate_schedule,
 };
 
 use super::class::{Class, Classes, Counts, Policy};
-use super::program::{Program, Recipes};
-use super::residency::{self, DoesNotFit, Prefetch};
+use super::program::{Recipes, build_program};
 use crate::schedule::bound::lp_bound;
+use crate::schedule::program::{DoesNotFit, Prefetch, Program, draft_schedule, memory_by_step};
+
+/// The most events of the compute engine for each function in a schedule that is offered.
+const MOST_RUNS: usize = 64;
 
 /// A problem, and the rules by which classifications of its maps become schedules.
 #[derive(Clone, Debug)]
@@ -88,40 +91,40 @@ impl<'p> Lab<'p> {
     /// The number of maps in each class.
     #[must_use]
     pub fn count_classes(&self, classes: &Classes) -> Counts {
-        classes.count_classes(self.classified_maps())
+        let mut counts = Counts::default();
+        for map in self.classified_maps() {
+            match classes.class_of(map) {
+                Class::Keep => counts.keep += 1,
+                Class::Swap => counts.swap += 1,
+                Class::Recompute => counts.recompute += 1,
+            }
+        }
+        counts
     }
 
     /// A letter for each map with a class, ascending.
     #[must_use]
     pub fn class_letters(&self, classes: &Classes) -> String {
-        classes.letters(self.classified_maps())
+        self.classified_maps().map(|map| classes.class_of(map).letter()).collect()
     }
 
     fn build_program(&self, classes: &Classes, vanished: Option<MapId>) -> Program {
-        Program::new(self.problem, &self.recipes, classes, self.policy, vanished)
+        build_program(self.problem, &self.recipes, classes, self.policy, vanished)
     }
 
     /// The most bytes that a classification takes, without copies in; the base included.
     #[must_use]
     pub fn peak_bytes(&self, classes: &Classes) -> Bytes {
-        let memory = residency::memory_by_step(&self.build_program(classes, None));
+        let memory = memory_by_step(&self.build_program(classes, None));
         Bytes::new(memory.into_iter().max().unwrap_or(0))
     }
 
-    /// The draft of a classification, if it fits.
-    ///
-    /// # Errors
-    ///
-    /// The part that does not fit.
+    /// The draft of a classification, or the part that does not fit.
     pub fn draft_schedule(&self, classes: &Classes) -> Result<Schedule, DoesNotFit> {
-        residency::draft_schedule(self.problem, self.build_program(classes, None), self.prefetch, self.room)
+        draft_schedule(self.problem, self.build_program(classes, None), self.prefetch, self.room)
     }
 
-    /// A classification's draft, and its timeline.
-    ///
-    /// # Errors
-    ///
-    /// Why it does not run.
+    /// A classification's draft and its timeline, or why it does not run.
     pub fn run_draft(&self, classes: &Classes) -> Result<(Schedule, Timeline), Trial> {
         self.run_without(classes, None, self.room)
     }
@@ -139,7 +142,7 @@ impl<'p> Lab<'p> {
         room: Bytes,
     ) -> Result<(Schedule, Timeline), Trial> {
         let program = self.build_program(classes, vanished);
-        let draft = residency::draft_schedule(self.problem, program, self.prefetch, room)?;
+        let draft = draft_schedule(self.problem, program, self.prefetch, room)?;
         let timeline = simulate_schedule(&draft, Some(room))?;
         Ok((draft, timeline))
     }
@@ -162,11 +165,8 @@ impl<'p> Lab<'p> {
         self.build_program(classes, None).schedule
     }
 
-    /// Offers a classification, or reports why there is no schedule of it.
-    ///
-    /// # Errors
-    ///
-    /// As [`ScheduleRun::tick`] and [`ScheduleRun::offer`].
+    /// Offers a classification, or reports why there is no schedule of it. Errors are as of [`ScheduleRun::tick`] and
+    /// [`ScheduleRun::offer`].
     pub fn offer_classes(
         &self,
         run: &mut ScheduleRun<'_>,
@@ -178,11 +178,7 @@ impl<'p> Lab<'p> {
     }
 
     /// Searches from `classes` on and offers the result: the complete one, or the best so far if the run stops the
-    /// search.
-    ///
-    /// # Errors
-    ///
-    /// As [`Lab::offer_classes`], and what the search returns.
+    /// search. Errors are those of the search, or as of [`Lab::offer_classes`].
     pub(crate) fn search_classes(
         &self,
         run: &mut ScheduleRun<'_>,
@@ -206,6 +202,13 @@ impl<'p> Lab<'p> {
         key: &str,
     ) -> Result<(), ScheduleHalt> {
         match self.run_draft(classes) {
+            Ok((draft, _))
+                if draft.events_of(Engine::Compute).len()
+                    > MOST_RUNS * self.problem.net.functions().len() =>
+            {
+                run.fall_short("too large: the recomputations are too many to place their buffers");
+                Ok(())
+            }
             Ok((draft, _)) => run.offer(Schedule { scheduler: key.to_owned(), ..draft }),
             Err(reason) => {
                 run.fall_short(format!("{} ({})", reason, self.count_classes(classes)));
@@ -214,11 +217,7 @@ impl<'p> Lab<'p> {
         }
     }
 
-    /// Claims the [bound](lp_bound) on the time of every schedule.
-    ///
-    /// # Errors
-    ///
-    /// As [`ScheduleRun::raise_bound`].
+    /// Claims the [bound](lp_bound) on the time of every schedule. Errors are as of [`ScheduleRun::raise_bound`].
     pub fn claim_bound(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         lp_bound(self.problem).map_or(Ok(()), |bound| run.raise_bound(bound))
     }

@@ -4,14 +4,13 @@
 //! |---|---|
 //! | `class` | classes |
 //! | `program` | what the compute engine does |
-//! | `residency` | when swapped maps come back |
 //! | `lab` | tries classes: the time and the memory that they take |
 
 mod class;
 mod lab;
 mod program;
-mod residency;
 
 pub use class::{Class, Classes, Counts, Policy};
 pub use lab::{Lab, Trial};
-pub use residency::{DoesNotFit, Part, Prefetch};
+#[cfg(test)]
+pub(super) use program::swapping_program;

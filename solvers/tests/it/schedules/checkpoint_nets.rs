@@ -1,18 +1,16 @@
 //! Tests checkpoints of ResNet-50 as a net for schedulers: their memory, and which of them are swapped.
 
 use planlab_dsa::Bytes;
-use planlab_graph::{
-    Content, Engine, Machine, MapId, ScheduleBudget, SchedulingProblem, Task, Verified, execute_scheduler,
-};
+use planlab_graph::{Content, Engine, MapId, SchedulingProblem, Task, Verified};
 use planlab_solvers::schedule::checkpoints::{Candidates, CheckpointNet, Cut, Patent, Thresholds, Update};
 use planlab_solvers::schedule::{Class, Classes, find_scheduler};
 
-use super::nets::resnet50;
+use super::golden::run;
+use super::nets::resnet50_on;
 
-/// The problem without a memory limit.
-fn problem(batch: u64, machine: &str) -> SchedulingProblem {
-    let machine = Machine::built_in(machine).expect("built in");
-    SchedulingProblem::new(resnet50(batch), machine).with_capacity(Bytes::new(u64::MAX))
+/// A batch of 32 without a memory limit.
+fn problem() -> SchedulingProblem {
+    resnet50_on("x86-pcie3", 32).with_capacity(Bytes::new(u64::MAX))
 }
 
 fn everything(net: &CheckpointNet<'_>) -> Cut {
@@ -21,7 +19,7 @@ fn everything(net: &CheckpointNet<'_>) -> Cut {
 
 #[test]
 fn plans_of_every_rule_take_less_with_offsets_than_by_the_free_list() {
-    let problem = problem(32, "x86-pcie3");
+    let problem = problem();
     for candidates in Candidates::ALL {
         let net = CheckpointNet::new(&problem, candidates);
         let kept = net.free_list(&everything(&net)).expect("there is room").get();
@@ -44,7 +42,7 @@ fn plans_of_every_rule_take_less_with_offsets_than_by_the_free_list() {
 
 #[test]
 fn half_of_the_articulation_points_score_high() {
-    let problem = problem(32, "x86-pcie3");
+    let problem = problem();
     let marks = Candidates::ALL.map(|candidates| {
         let items = CheckpointNet::new(&problem, candidates).items().to_vec();
         items.into_iter().map(|item| item.is_candidate).collect::<Vec<_>>()
@@ -75,7 +73,7 @@ fn checkpoints_are_swapped_whose_copies_hide_and_no_others() {
     for (link, threshold) in
         [(54e9, 0.0), (12e9, 0.0), (2e9, 0.0), (5e8, 0.0), (5e7, 0.0), (2e9, 3e8), (5e8, 3e8)]
     {
-        let mut problem = problem(32, "x86-pcie3");
+        let mut problem = problem();
         problem.machine = problem.machine.with_link(link);
         let net = CheckpointNet::new(&problem, Candidates::Articulation);
         let cut = planlab_solvers::schedule::checkpoints::cut_items(net.items(), threshold);
@@ -86,19 +84,13 @@ fn checkpoints_are_swapped_whose_copies_hide_and_no_others() {
             let bytes = problem.net.map(map).bytes;
             let copies = problem.machine.out_seconds(bytes) + problem.machine.in_seconds(bytes);
             let hides = rest(&trial, map) >= copies;
-            assert_eq!(
-                swapped.class_of(map),
-                if hides { Class::Swap } else { Class::Keep },
-                "{link}, map {map}"
-            );
+            let class = if hides { Class::Swap } else { Class::Keep };
+            assert_eq!(swapped.class_of(map), class, "{link}, map {map}");
             count += u32::from(hides);
         }
         let is_recomputed = |classes: &Classes| {
-            problem
-                .net
-                .retained_maps()
-                .map(|map| classes.class_of(map) == Class::Recompute)
-                .collect::<Vec<_>>()
+            let maps = problem.net.retained_maps();
+            maps.map(|map| classes.class_of(map) == Class::Recompute).collect::<Vec<_>>()
         };
         assert_eq!(is_recomputed(&kept), is_recomputed(&swapped));
         swaps.push(count);
@@ -109,14 +101,12 @@ fn checkpoints_are_swapped_whose_copies_hide_and_no_others() {
 
 #[test]
 fn swapping_checkpoints_lets_a_larger_batch_fit() {
-    let run = |key: &str, batch| {
-        let machine = Machine::built_in("power9-nvlink2").expect("built in");
-        let problem = SchedulingProblem::new(resnet50(batch), machine);
-        let scheduler = find_scheduler(key).expect("registered");
-        let best = execute_scheduler(&scheduler, &problem, ScheduleBudget::default(), 0).best?;
+    let speed = |key: &str, batch| {
+        let problem = resnet50_on("power9-nvlink2", batch);
+        let best = run(&problem, &find_scheduler(key).expect("registered")).best?;
         Some(problem.images_per_second(best.seconds()).round())
     };
-    assert_eq!((run("checkpoints/patent", 512), run("checkpoints/patent", 640)), (Some(249.0), None));
+    assert_eq!((speed("checkpoints/patent", 512), speed("checkpoints/patent", 640)), (Some(249.0), None));
     let swap = "checkpoints/patent/swap";
-    assert_eq!((run(swap, 512), run(swap, 640)), (Some(254.0), Some(254.0)));
+    assert_eq!((speed(swap, 512), speed(swap, 640)), (Some(254.0), Some(254.0)));
 }

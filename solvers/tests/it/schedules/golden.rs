@@ -10,7 +10,7 @@ use planlab_solvers::schedule::{
 };
 use serde::Deserialize;
 
-use super::nets::{fixture, resnet50};
+use super::nets::{fixture, resnet50, resnet50_on};
 
 #[derive(Deserialize)]
 struct Expected {
@@ -19,7 +19,7 @@ struct Expected {
 
 #[derive(Deserialize)]
 struct Row {
-    policy: String,
+    policy: Policy,
     bw: f64,
     batch: u64,
     incore_unlimited: f64,
@@ -42,11 +42,8 @@ fn problem(row: &Row) -> SchedulingProblem {
     SchedulingProblem::new(resnet50(row.batch), machine)
 }
 
-fn policy(row: &Row) -> Policy {
-    if row.policy == "retain" { Policy::Retain } else { Policy::Discard }
-}
-
-fn run(problem: &SchedulingProblem, scheduler: &dyn Scheduler) -> ScheduleOutcome {
+/// What a scheduler gives without limits.
+pub(super) fn run(problem: &SchedulingProblem, scheduler: &dyn Scheduler) -> ScheduleOutcome {
     let outcome = execute_scheduler(scheduler, problem, ScheduleBudget::default(), 0);
     assert!(outcome.end.is_ok(), "{}: {:?}", scheduler.descriptor().key, outcome.end);
     outcome
@@ -75,25 +72,21 @@ fn check(row: &Row) {
     let problem = problem(row);
     let in_core = run(&problem, &InCore);
     assert_eq!(in_core.best.is_some(), row.incore_fits);
-    let lab = Lab::new(&problem, policy(row), Prefetch::AsRoomPermits);
+    let lab = Lab::new(&problem, row.policy, Prefetch::AsRoomPermits);
     assert_eq!(lab.classified_maps().count(), 105);
     assert_eq!(lab.peak_bytes(&lab.all_in_class(Class::Keep)).get() as f64, row.incore_peak);
     let unlimited = problem.clone().with_capacity(lab.peak_bytes(&lab.all_in_class(Class::Keep)));
     let unlimited_run = run(&unlimited, &InCore);
     assert_eq!(unlimited_run.end, Ok(Stop::Proved));
     close(speed(&unlimited, &unlimited_run), row.incore_unlimited, "in-core", row);
-    close(
-        speed(&problem, &run(&problem, &SwapAll::one_step_ahead())),
-        row.swap_all_nosched,
-        "unscheduled",
-        row,
-    );
-    close(speed(&problem, &run(&problem, &SwapAll::with_prefetch())), row.swap_all, "swap-all", row);
+    let swapped = |scheduler: SwapAll| speed(&problem, &run(&problem, &scheduler));
+    close(swapped(SwapAll::one_step_ahead()), row.swap_all_nosched, "unscheduled", row);
+    close(swapped(SwapAll::with_prefetch()), row.swap_all, "swap-all", row);
     check_classified(row, &problem, &lab, &SwapOpt, (row.swap_opt, row.swap_opt_counts));
     let letters =
-        check_classified(row, &problem, &lab, &Pooch::new(policy(row)), (row.pooch, row.pooch_counts));
+        check_classified(row, &problem, &lab, &Pooch::new(row.policy), (row.pooch, row.pooch_counts));
     assert_eq!(letters.as_deref(), Some(&row.pooch_class[..]), "batch {} at {}", row.batch, row.bw);
-    let superneurons = SuperNeurons::default().with_policy(policy(row));
+    let superneurons = SuperNeurons::default().with_policy(row.policy);
     check_classified(row, &problem, &lab, &superneurons, (row.superneurons, row.sn_counts));
     if let Some(fail) = &row.sn_fail {
         let shortfall = run(&problem, &superneurons).shortfall.expect("a reason");
@@ -118,17 +111,12 @@ fn check_classified(
     let key = scheduler.descriptor().key.into_owned();
     close(speed(problem, &outcome), seconds, &key, row);
     let classes = classes(problem, &outcome)?;
-    assert_eq!(
-        lab.count_classes(&classes),
-        counts(wanted),
-        "{key}, batch {} at {} bytes/s",
-        row.batch,
-        row.bw
-    );
+    let Row { batch, bw, .. } = row;
+    assert_eq!(lab.count_classes(&classes), counts(wanted), "{key}, batch {batch} at {bw} bytes/s");
     Some(lab.class_letters(&classes))
 }
 
-fn rows(policy: &str, bw: f64) -> Vec<Row> {
+fn rows(policy: Policy, bw: f64) -> Vec<Row> {
     let expected: Expected =
         serde_json::from_str(&fixture("pooch_expected.json.zst")).expect("the expected results");
     let rows: Vec<_> = expected.rows.into_iter().filter(|row| row.policy == policy && row.bw == bw).collect();
@@ -137,28 +125,28 @@ fn rows(policy: &str, bw: f64) -> Vec<Row> {
 }
 
 macro_rules! rows {
-    ($($name:ident: $policy:literal at $bw:literal,)*) => {
+    ($($name:ident: $policy:ident at $bw:literal,)*) => {
         $(#[test]
         fn $name() {
-            rows($policy, $bw).iter().for_each(check);
+            rows(Policy::$policy, $bw).iter().for_each(check);
         })*
     };
 }
 
 rows! {
-    discard_at_12: "discard" at 12e9,
-    discard_at_16: "discard" at 16e9,
-    discard_at_54: "discard" at 54e9,
-    discard_at_75: "discard" at 75e9,
-    retain_at_12: "retain" at 12e9,
-    retain_at_16: "retain" at 16e9,
-    retain_at_54: "retain" at 54e9,
-    retain_at_75: "retain" at 75e9,
+    discard_at_12: Discard at 12e9,
+    discard_at_16: Discard at 16e9,
+    discard_at_54: Discard at 54e9,
+    discard_at_75: Discard at 75e9,
+    retain_at_12: Retain at 12e9,
+    retain_at_16: Retain at 16e9,
+    retain_at_54: Retain at 54e9,
+    retain_at_75: Retain at 75e9,
 }
 
 #[test]
 fn a_whole_search_takes_a_few_thousand_simulations() {
-    let problem = SchedulingProblem::new(resnet50(640), Machine::built_in("x86-pcie3").expect("built in"));
+    let problem = resnet50_on("x86-pcie3", 640);
     for key in ["pooch/discard", "pooch/retain", "pooch/discard/budgeted"] {
         let outcome = run(&problem, &find_scheduler(key).expect("there"));
         assert!((100..10_000).contains(&outcome.work), "{key}: {}", outcome.work);

@@ -1,10 +1,11 @@
 //! Tests nets with the times that PipeDream measured on a V100.
 
 use planlab_dsa::Bytes;
-use planlab_graph::{Machine, PipeDream, ScheduleBudget, Scheduler, SchedulingProblem, execute_scheduler};
+use planlab_graph::{Machine, PipeDream, ScheduleBudget, Scheduler, SchedulingProblem};
 use planlab_solvers::schedule::{Class, Lab, Policy, Pooch, Prefetch, SuperNeurons, schedulers};
 
 use super::contract::check;
+use super::golden::{classes, run};
 use super::nets::fixture;
 
 fn profile(net: &str) -> PipeDream {
@@ -37,7 +38,7 @@ fn every_profile_is_a_net() {
 }
 
 fn speed(problem: &SchedulingProblem, scheduler: &dyn Scheduler) -> Option<String> {
-    let outcome = execute_scheduler(scheduler, problem, ScheduleBudget::default(), 0);
+    let outcome = run(problem, scheduler);
     outcome.best.map(|best| format!("{:.1}", problem.images_per_second(best.seconds())))
 }
 
@@ -63,13 +64,12 @@ fn resnet50_as_measured() {
             let problem = resnet50(batch, link);
             let most = in_core(&problem);
             assert_eq!(format!("{most:.0}"), "281", "batch {batch}");
-            let outcome =
-                execute_scheduler(&Pooch::new(Policy::Discard), &problem, ScheduleBudget::default(), 0);
+            let outcome = run(&problem, &Pooch::new(Policy::Discard));
             let best = outcome.best.as_ref().expect("a schedule");
             let images = problem.images_per_second(best.seconds());
             assert_eq!(((1.0 - images / most) * 1e3).round(), f64::from(loss), "batch {batch} at {link}");
             if link < 16e9 {
-                let classes = super::golden::classes(&problem, &outcome).expect("classes");
+                let classes = classes(&problem, &outcome).expect("classes");
                 let lab = Lab::new(&problem, Policy::Discard, Prefetch::AsRoomPermits);
                 let found = lab.count_classes(&classes);
                 assert_eq!((found.keep, found.swap, found.recompute), counts, "batch {batch}");

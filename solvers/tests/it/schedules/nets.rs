@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use planlab_dsa::Bytes;
-use planlab_graph::{FeatureMap, Function, FunctionKind, Machine, MapId, TrainingNet, Work};
+use planlab_graph::{
+    FeatureMap, Function, FunctionKind, Machine, MapId, SchedulingProblem, TrainingNet, Work,
+};
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde::Deserialize;
@@ -60,6 +62,11 @@ pub(super) fn resnet50(batch: u64) -> TrainingNet {
     net
 }
 
+/// ResNet-50 on a built-in machine.
+pub(super) fn resnet50_on(machine: &str, batch: u64) -> SchedulingProblem {
+    SchedulingProblem::new(resnet50(batch), Machine::built_in(machine).expect("built in"))
+}
+
 fn function(op: &RawOp, batch: u64) -> Function {
     let kind = match &op.kind[..] {
         "conv" => FunctionKind::Convolution,
@@ -106,15 +113,8 @@ pub(super) fn random(rng: &mut ChaCha8Rng) -> TrainingNet {
         let mut work = || Work { flops: f64::from(rng.random_range(1..9_u8)), bytes: 1.0, launches: 0 };
         let (forward, backward) = (work(), work());
         maps.push(FeatureMap { name: format!("m{index}"), bytes });
-        functions.push(Function {
-            name: format!("f{index}"),
-            kind,
-            inputs,
-            output,
-            needs,
-            forward,
-            backward,
-        });
+        let name = format!("f{index}");
+        functions.push(Function { name, kind, inputs, output, needs, forward, backward });
     }
     TrainingNet::new("random", 1, 0, maps, functions).expect("a net")
 }

@@ -55,8 +55,8 @@ use planlab_dsa::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::Miss;
 use super::memory::Memory;
-use super::miss::Miss;
 use crate::online::blocks::UNIT;
 use crate::placement::skyline::BestFit;
 use recorder::{Recorder, RequestKey};
@@ -154,10 +154,9 @@ impl ProfileGuided {
 
     /// Names the operation of the following requests: they are numbered within it. Default: operation 0.
     pub fn enter_operation(&mut self, operation: u64) {
-        self.propagation.recorder.enter_operation(operation);
+        self.propagation.recorder.operation = operation;
     }
 
-    /// The number of requests that a plan served.
     fn planned_requests(&self) -> u64 {
         self.planning.planned + self.script.served_so_far().requests
     }
@@ -183,7 +182,7 @@ impl ProfileGuided {
             propagation.has_changed = true;
             return Err(Miss::Larger);
         }
-        let height = || self.tables.values().map(Table::height).max();
+        let height = || self.tables.values().map(|table| table.height).max();
         let segment = self.memory.segment(height).ok_or(Miss::NoMemory)?;
         let (start, end) = (segment + slot.offset, segment + slot.end());
         if propagation.late.iter().any(|&(low, high)| start < high && low < end) {
@@ -195,7 +194,6 @@ impl ProfileGuided {
         Ok(Address::new(start))
     }
 
-    /// Records a block at a planned place.
     fn occupy_place(&mut self, start: u64, placed: PlacedBlock) {
         self.propagation.is_live[placed.index] = true;
         self.memory.occupy(placed.segment, placed.end - start);
@@ -205,11 +203,11 @@ impl ProfileGuided {
 
     /// Enters in the books what was served of a propagation that followed the plan until now.
     fn leave_script(&mut self) {
-        let operation = self.propagation.recorder.current_operation();
+        let operation = self.propagation.recorder.operation;
         for (call, address) in self.script.leave_script() {
             self.enter_call(call, address);
         }
-        self.propagation.recorder.enter_operation(operation);
+        self.propagation.recorder.operation = operation;
     }
 
     fn enter_call(&mut self, call: Call, address: Address) {
@@ -224,7 +222,7 @@ impl ProfileGuided {
         };
         let size = call.asked.next_multiple_of(UNIT);
         let recorder = &mut self.propagation.recorder;
-        recorder.enter_operation(call.operation);
+        recorder.operation = call.operation;
         recorder.record_alloc(size, address);
         self.propagation.cursor = index + 1;
         if matches!(call.kind, CallKind::Outliving(_)) {
@@ -240,7 +238,7 @@ impl ProfileGuided {
     /// Follows the calls of the plan if there is one whose segment has no live blocks from before.
     fn follow_script(&mut self) {
         let (Some(table), Some(segment)) = (self.tables.get(&self.kind), self.memory.idle()) else { return };
-        let of = (self.kind, table.plan_number());
+        let of = (self.kind, table.number);
         if !self.script.is_of(of, segment.0) {
             let parked = self.parked.remove(&self.kind).filter(|script| script.is_of(of, segment.0));
             let script = parked.unwrap_or_else(|| Script::new(table, of, segment));
@@ -258,7 +256,7 @@ impl ProfileGuided {
         }
         let rounded =
             size.get().checked_next_multiple_of(UNIT).ok_or_else(|| self.memory.out_of_memory(size))?;
-        let is_outliving = self.script.is_outliving(self.propagation.recorder.current_operation());
+        let is_outliving = self.script.is_outliving(self.propagation.recorder.operation);
         let outliving = is_outliving.then(|| self.memory.pool.alloc(size, stream));
         if let Some(Ok(address)) = outliving {
             let address = self.memory.pooled(Ok(address), size, stream)?;
@@ -300,7 +298,6 @@ impl ProfileGuided {
         Ok(())
     }
 
-    /// Frees a block at a planned place.
     fn vacate_place(&mut self, address: u64, placed: &PlacedBlock) {
         self.propagation.late.retain(|&(start, _)| start != address);
         if placed.propagation == self.propagation.number {
@@ -309,17 +306,16 @@ impl ProfileGuided {
         self.memory.vacate(placed.segment, placed.end - address);
     }
 
-    /// Plans from the record.
     fn renew_plan(&mut self) {
         let old = self.tables.get(&self.kind);
-        let profile = self.propagation.recorder.recorded_profile(old.map(Table::profile));
+        let profile = self.propagation.recorder.recorded_profile(old.map(|table| &table.profile));
         let Some(instance) = profile.placement_problem() else { return };
         let outcome = execute(&BestFit, &instance, Budget::default(), 0);
         self.planning.time += outcome.elapsed;
         let Some(plan) = outcome.best else { return };
         let Some(table) = Table::new(profile, &plan, self.planning.plans + 1) else { return };
         self.planning.plans += 1;
-        self.memory.renew(table.height());
+        self.memory.renew(table.height);
         self.tables.insert(self.kind, table);
     }
 
@@ -345,7 +341,7 @@ impl ProfileGuided {
 impl OnlineAllocator for ProfileGuided {
     #[inline]
     fn alloc(&mut self, size: Bytes, stream: Stream) -> Result<Address, AllocError> {
-        let operation = self.propagation.recorder.current_operation();
+        let operation = self.propagation.recorder.operation;
         match self.script.serve_alloc(size.get(), operation) {
             Some(address) => Ok(address),
             None => self.alloc_astray(size, stream),
@@ -369,7 +365,7 @@ impl OnlineAllocator for ProfileGuided {
         self.memory.pool.end_propagation();
         if self.script.is_over() {
             self.planning.planned = self.planned_requests();
-            self.propagation.recorder.enter_operation(0);
+            self.propagation.recorder.operation = 0;
             self.script.rewind_to_first();
             return;
         }

@@ -1,9 +1,10 @@
 //! Records the requests and frees of a propagation.
 
-use planlab_dsa::{Address, Buffer, Bytes, Instance, LiveRange};
+use planlab_dsa::{Address, Buffer, Bytes, Instance};
 use rustc_hash::FxHashMap;
 
 use crate::online::blocks::UNIT;
+use crate::online::profile_guided::Request;
 
 /// The number of a request within its operation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -12,72 +13,38 @@ pub(super) struct RequestKey {
     pub(super) number: u32,
 }
 
-/// A request, and the step at which it was freed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Request {
-    pub(super) key: RequestKey,
-    /// The size in bytes, a multiple of the unit.
-    pub(super) size: u64,
-    pub(super) start: u32,
-    /// `None`: not freed within the propagation.
-    pub(super) end: Option<u32>,
-}
-
-impl Request {
-    /// Its steps, if it is freed within the propagation: then it has a place in the plan.
-    pub(super) fn live_range(&self) -> Option<LiveRange> {
-        LiveRange::new(self.start, self.end?).ok()
-    }
-
-    /// Whether the other is the same request, possibly of another size.
-    fn is_like(&self, other: &Self) -> bool {
-        (self.key, self.start, self.end) == (other.key, other.start, other.end)
-    }
-}
-
 /// The requests of a propagation, in their order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Profile {
-    pub(super) requests: Vec<Request>,
+    pub(super) requests: Vec<Request<RequestKey>>,
 }
 
 impl Profile {
     /// The placement problem of the requests that are freed, sizes in units; `None` without such requests, or if they
     /// cannot be planned.
     pub(super) fn placement_problem(&self) -> Option<Instance> {
-        let buffers: Vec<Buffer> = self.requests.iter().filter_map(request_buffer).collect();
+        let buffer = |request: &Request<RequestKey>| {
+            Some(Buffer::new(Bytes::new(request.size / UNIT), request.live_range()?))
+        };
+        let buffers: Vec<Buffer> = self.requests.iter().filter_map(buffer).collect();
         if buffers.is_empty() { None } else { Instance::from_buffers(buffers).ok() }
     }
 }
 
-fn request_buffer(request: &Request) -> Option<Buffer> {
-    Some(Buffer::new(Bytes::new(request.size / UNIT), request.live_range()?))
-}
-
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
-    requests: Vec<Request>,
+    requests: Vec<Request<RequestKey>>,
     /// Steps so far: one for each request and each free.
     step: u32,
     /// The request of each block that is in use, by address.
     open: FxHashMap<Address, usize>,
-    operation: u64,
+    /// The operation of the following requests.
+    pub(super) operation: u64,
     /// The number of requests of each operation so far.
     numbers: FxHashMap<u64, u32>,
 }
 
 impl Recorder {
-    /// Names the operation of the following requests.
-    pub(super) fn enter_operation(&mut self, operation: u64) {
-        self.operation = operation;
-    }
-
-    /// The current operation.
-    pub(super) fn current_operation(&self) -> u64 {
-        self.operation
-    }
-
-    /// The key of the next request.
     pub(super) fn next_key(&self) -> RequestKey {
         let number = self.numbers.get(&self.operation).copied().unwrap_or_default();
         RequestKey { operation: self.operation, number }
@@ -102,8 +69,8 @@ impl Recorder {
     pub(super) fn recorded_profile(&self, old: Option<&Profile>) -> Profile {
         let mut requests = self.requests.clone();
         let old = old.map(|old| old.requests.as_slice()).unwrap_or_default();
-        let is_alike = old.len() == requests.len() && old.iter().zip(&requests).all(|(a, b)| a.is_like(b));
-        if is_alike {
+        let but_size = |request: &Request<RequestKey>| (request.key, request.start, request.end);
+        if old.iter().map(but_size).eq(requests.iter().map(but_size)) {
             requests.iter_mut().zip(old).for_each(|(new, old)| new.size = new.size.max(old.size));
         }
         Profile { requests }

@@ -33,7 +33,6 @@ pub(super) enum CallKind {
 /// What the plan has served before a call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Served {
-    /// Number of requests.
     pub(super) requests: u64,
     /// Bytes in use.
     pub(super) used: u64,
@@ -86,12 +85,10 @@ impl Script {
         self.of == of && self.segment.0 == base
     }
 
-    /// The kind of propagation.
     pub(super) fn kind(&self) -> u64 {
         self.of.0
     }
 
-    /// Makes the first call the next one.
     pub(super) fn rewind_to_first(&mut self) {
         self.outliving.clear();
         self.next = 0;
@@ -167,7 +164,7 @@ impl Script {
 /// The calls of a table in their order, up to the first request whose recorded number is not the next one of its
 /// operation. Also returns whether they are all calls.
 fn script_calls(table: &Table, base: u64) -> (Box<[Call]>, bool) {
-    let requests = &table.profile().requests;
+    let requests = &table.profile.requests;
     let mut steps: Vec<(u32, CallKind)> = Vec::with_capacity(2 * requests.len());
     for (index, request) in requests.iter().enumerate() {
         let is_planned = table.slot(index).is_some();

@@ -5,8 +5,9 @@ use std::ops::Range;
 use planlab_dsa::VerifiedPlan;
 use rustc_hash::FxHashMap;
 
-use super::recorder::{Profile, Request, RequestKey};
+use super::recorder::{Profile, RequestKey};
 use crate::online::blocks::UNIT;
+use crate::online::profile_guided::Request;
 
 /// The place of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,8 +26,8 @@ impl Slot {
 
 pub(super) struct Table {
     /// The number of the plan; no two plans share one.
-    number: u64,
-    profile: Profile,
+    pub(super) number: u64,
+    pub(super) profile: Profile,
     /// The place of each request that is freed within the propagation.
     slots: Vec<Option<Slot>>,
     /// Requests in the order in which they are freed.
@@ -34,7 +35,8 @@ pub(super) struct Table {
     /// For each request, the number of frees before it.
     frees_before: Vec<usize>,
     indices: FxHashMap<RequestKey, usize>,
-    height: u64,
+    /// Bytes that the plan needs.
+    pub(super) height: u64,
 }
 
 impl Table {
@@ -43,7 +45,7 @@ impl Table {
     pub(super) fn new(profile: Profile, plan: &VerifiedPlan<'_>, number: u64) -> Option<Self> {
         let height = plan.height().get().checked_mul(UNIT)?;
         let mut offsets = plan.offsets().iter().map(|offset| offset.get() * UNIT);
-        let mut slot = |request: &Request| {
+        let mut slot = |request: &Request<RequestKey>| {
             request.live_range()?;
             Some(Slot { offset: offsets.next()?, size: request.size })
         };
@@ -52,30 +54,16 @@ impl Table {
         let mut freed: Vec<usize> =
             (0..requests.len()).filter(|&index| requests[index].live_range().is_some()).collect();
         freed.sort_unstable_by_key(|&index| requests[index].end);
-        let frees_before =
-            |request: &Request| freed.partition_point(|&index| requests[index].end <= Some(request.start));
+        let frees_before = |request: &Request<RequestKey>| {
+            freed.partition_point(|&index| requests[index].end <= Some(request.start))
+        };
         let frees_before = requests.iter().map(frees_before).collect();
         let indices = requests.iter().enumerate().map(|(index, request)| (request.key, index)).collect();
         Some(Self { number, slots, freed, frees_before, indices, height, profile })
     }
 
-    /// The number of the plan.
-    pub(super) fn plan_number(&self) -> u64 {
-        self.number
-    }
-
-    /// The number of requests.
     pub(super) fn len(&self) -> usize {
         self.slots.len()
-    }
-
-    /// Bytes that the plan needs.
-    pub(super) fn height(&self) -> u64 {
-        self.height
-    }
-
-    pub(super) fn profile(&self) -> &Profile {
-        &self.profile
     }
 
     pub(super) fn slot(&self, index: usize) -> Option<Slot> {

@@ -63,7 +63,6 @@ impl Keys {
         }
     }
 
-    /// Begins a propagation.
     pub(super) fn rewind_propagation(&mut self) {
         self.propagation += 1;
         self.current = None;

@@ -48,7 +48,6 @@ impl Layout {
         Self { places: by_key, taken: Bits::empty_set(bounds.len() - 1), bounds }
     }
 
-    /// The place of a request, if it has one.
     pub(super) fn place_of(&self, key: Key) -> Option<&PlannedPlace> {
         self.places.get(key as usize)?.as_ref()
     }
@@ -58,7 +57,6 @@ impl Layout {
         self.bounds.last().copied().unwrap_or(0)
     }
 
-    /// Whether all of some cells are free.
     pub(super) fn is_free(&self, cells: &Range<usize>) -> bool {
         self.taken.is_clear(cells.start, cells.end)
     }

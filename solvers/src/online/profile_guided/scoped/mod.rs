@@ -68,13 +68,13 @@ use planlab_dsa::{
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::memory::Memory;
-use super::miss::Miss;
+use super::{Miss, Request};
 use crate::online::blocks::UNIT;
 use crate::placement::greedy::{GreedyByBreadth, GreedyBySize};
 use crate::placement::skyline::BestFit;
 use keys::{Key, Keys};
 use layout::Layout;
-use profile::{Problem, Profile, Request};
+use profile::{Problem, Profile};
 
 /// Above this number of different requests, all are forgotten: names that never recur must not fill the memory.
 const MOST_REQUESTS: usize = 1 << 20;
@@ -109,14 +109,13 @@ pub struct ProfileGuidedScoped {
     /// Blocks in use, by address.
     blocks: FxHashMap<Address, Block>,
     /// The requests of this propagation.
-    record: Vec<Request>,
+    record: Vec<Request<Key>>,
     /// The number of requests and frees in this propagation.
     step: u32,
     /// A digest of these calls.
     course: u64,
     /// The digests of the propagations in the profile.
     courses: FxHashSet<u64>,
-    /// The number of the propagation.
     propagation: u64,
     /// Whether something differed from the plan.
     has_changed: bool,
@@ -172,8 +171,7 @@ impl ProfileGuidedScoped {
         }
         let height = || self.layout.as_ref().map(Layout::height);
         let segment = self.memory.segment(height).ok_or(Miss::NoMemory)?;
-        let layout = self.layout.as_ref().filter(|layout| layout.is_free(&place.cells));
-        if layout.is_none() {
+        if self.layout.as_ref().is_none_or(|layout| !layout.is_free(&place.cells)) {
             return Err(Miss::Taken);
         }
         self.planning.planned += 1;
@@ -252,7 +250,6 @@ impl ProfileGuidedScoped {
         }
     }
 
-    /// Plans for the whole profile.
     fn renew_plan(&mut self) {
         let Some(Problem { instance, keys }) = self.profile.placement_problem() else { return };
         let planners: &[&dyn Planner] = if instance.keep_apart_pairs().is_empty() {

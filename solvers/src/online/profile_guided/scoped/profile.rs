@@ -5,6 +5,7 @@ use planlab_dsa::{Buffer, BufferId, Bytes, Instance, KeepApart, LiveRange};
 use super::keys::Key;
 use crate::bounds::Bits;
 use crate::online::blocks::UNIT;
+use crate::online::profile_guided::Request;
 
 /// A request that is absent from this many plans has no place in the next.
 const REMEMBERED: u64 = 64;
@@ -12,17 +13,6 @@ const REMEMBERED: u64 = 64;
 const MOST_KEYS: usize = 1 << 14;
 /// The same above this number of pairs.
 const MOST_PAIRS: usize = 1 << 20;
-
-/// A request of a propagation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Request {
-    pub(super) key: Key,
-    /// The size in bytes, a multiple of the unit.
-    pub(super) size: u64,
-    pub(super) start: u32,
-    /// `None`: not freed within the propagation.
-    pub(super) end: Option<u32>,
-}
 
 /// The profile of the request of a key.
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,7 +55,7 @@ impl Profile {
     }
 
     /// Adds a propagation; keys are below `keys`.
-    pub(super) fn record_propagation(&mut self, requests: &[Request], keys: usize) {
+    pub(super) fn record_propagation(&mut self, requests: &[Request<Key>], keys: usize) {
         if self.records > 0 && self.met.is_empty() {
             self.record_meetings(&self.latest_record());
         }
@@ -83,20 +73,20 @@ impl Profile {
     }
 
     /// The latest record, in the order of its requests.
-    fn latest_record(&self) -> Vec<Request> {
+    fn latest_record(&self) -> Vec<Request<Key>> {
         let is_latest = |known: &KnownRequest| known.record == self.records;
         let latest = (0..).zip(&self.known).filter(|(_, known)| is_latest(known));
         let request = |(key, known): (Key, &KnownRequest)| {
             let (start, end) = known.live?;
             Some(Request { key, size: known.size, start, end: Some(end) })
         };
-        let mut requests: Vec<Request> = latest.filter_map(request).collect();
+        let mut requests: Vec<Request<Key>> = latest.filter_map(request).collect();
         requests.sort_unstable_by_key(|request| request.start);
         requests
     }
 
     /// Records which requests are in use at the start of others.
-    fn record_meetings(&mut self, requests: &[Request]) {
+    fn record_meetings(&mut self, requests: &[Request<Key>]) {
         self.make_room();
         let Some(len) = self.met.first().map(Bits::len) else { return };
         let mut freed: Vec<(u32, Key)> =
@@ -135,8 +125,7 @@ impl Profile {
         let latest = self.latest_record();
         let steps = latest.iter().filter_map(|request| request.end).max().unwrap_or(0);
         let mut keys: Vec<Key> = latest.iter().map(|request| request.key).collect();
-        let mut live: Vec<LiveRange> =
-            latest.iter().filter_map(|request| LiveRange::new(request.start, request.end?).ok()).collect();
+        let mut live: Vec<LiveRange> = latest.iter().filter_map(Request::live_range).collect();
         if !self.met.is_empty() {
             let others = self.remembered_keys();
             live.extend((steps..).zip(&others).filter_map(|(step, _)| LiveRange::new(step, step + 1).ok()));
@@ -187,12 +176,10 @@ impl Profile {
     /// Forgets all but the latest record.
     fn forget_older(&mut self) {
         self.met.clear();
-        let latest = self.records;
-        self.known
-            .iter_mut()
-            .filter(|known| known.record < latest)
-            .for_each(|known| *known = KnownRequest::default());
+        for known in &mut self.known {
+            let is_latest = known.record == self.records;
+            *known = if is_latest { KnownRequest { record: 1, ..*known } } else { KnownRequest::default() };
+        }
         self.records = 1;
-        self.known.iter_mut().filter(|known| known.record > 0).for_each(|known| known.record = 1);
     }
 }

@@ -9,6 +9,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::online::{ProfileGuided, Simulator};
+use crate::placement::testing::test_buffer;
 
 /// A memory, and the blocks of a propagation.
 struct Net(ProfileGuidedScoped);
@@ -226,7 +227,6 @@ fn a_request_that_is_refused_may_come_again() {
     assert_eq!(net.counts(), (1, 2, 2));
 }
 
-/// A permutation of `0..count`.
 fn permutation(count: usize) -> impl Strategy<Value = Vec<usize>> {
     Just((0..count).collect::<Vec<usize>>()).prop_shuffle()
 }
@@ -308,12 +308,7 @@ proptest! {
 fn a_simulator_names_the_operations() {
     let rows = [(4, 0, 2), (2, 1, 3), (3, 2, 4)];
     let buffers = |order: [usize; 3]| {
-        order.map(|row| rows[row]).map(|(units, start, end)| {
-            planlab_dsa::Buffer::new(
-                Bytes::new(units * UNIT),
-                planlab_dsa::LiveRange::new(start, end).expect("not empty"),
-            )
-        })
+        order.map(|row| rows[row]).map(|(units, start, end)| test_buffer(units * UNIT, start, end))
     };
     let mut memory = ProfileGuidedScoped::new(Box::new(Simulated::new()));
     // The same net with its requests renumbered.

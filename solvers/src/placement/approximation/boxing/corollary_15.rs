@@ -50,15 +50,9 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::approximation::boxing::testing::{in_a_run, item_strategy, original_items};
-
-    fn highest_load(items: &[Item]) -> u64 {
-        let load = |step: u32| {
-            let live = items.iter().filter(|item| item.start <= step && step < item.end);
-            live.map(|item| item.height).sum::<u64>()
-        };
-        items.iter().map(|item| load(item.start)).max().unwrap_or(0)
-    }
+    use crate::placement::approximation::boxing::testing::{
+        highest_load, in_a_run, item_strategy, original_items,
+    };
 
     proptest! {
         #[test]
@@ -74,7 +68,8 @@ mod tests {
             });
             for &item in &boxed {
                 prop_assert_eq!(item.height, height);
-                prop_assert!(highest_load(boxes.box_contents(item).expect("a box")) <= height);
+                let inside = boxes.box_contents(item).expect("a box");
+                prop_assert!(highest_load(inside, |item| item.height) <= height);
             }
             prop_assert_eq!(original_items(&boxes, &boxed), (0..items.len()).collect::<Vec<_>>());
         }

@@ -26,8 +26,8 @@ pub(super) fn buffer_items(instance: &Instance) -> Vec<Item> {
 /// The boxes of one round, with their contents.
 #[derive(Clone, Debug)]
 pub(super) struct Boxes {
-    /// Items that are not boxes.
-    originals: usize,
+    /// The number of items that are not boxes.
+    pub(super) originals: usize,
     /// For each box, where its contents begin and end.
     ranges: Vec<(usize, usize)>,
     contents: Vec<Item>,
@@ -36,11 +36,6 @@ pub(super) struct Boxes {
 impl Boxes {
     pub(super) const fn new(originals: usize) -> Self {
         Self { originals, ranges: Vec::new(), contents: Vec::new() }
-    }
-
-    /// Items that are not boxes.
-    pub(super) const fn original_count(&self) -> usize {
-        self.originals
     }
 
     /// Puts a box of some height around items; it lives as long as any of them.
@@ -66,13 +61,6 @@ impl Boxes {
 pub(super) struct Boxed {
     pub(super) boxes: Boxes,
     pub(super) items: Vec<Item>,
-}
-
-impl Boxed {
-    /// All items, without boxes.
-    pub(super) fn new(items: &[Item]) -> Self {
-        Self { boxes: Boxes::new(items.len()), items: items.to_vec() }
-    }
 }
 
 /// Rounds down to a whole number; 0 for negative numbers, the greatest number for values too large.

@@ -48,7 +48,6 @@
 //! - Sizes are divided by their common divisor first, so that the plan does not depend on the unit.
 //! - Boxing uses whole live ranges in one arena; first fit honours every feature of an instance.
 
-mod bootstrap;
 mod corollary_15;
 mod interval_colouring;
 mod item;
@@ -61,7 +60,7 @@ mod unbox;
 
 use planlab_dsa::{BufferId, Descriptor, Guarantee, Halt, Planner, Run};
 
-use self::bootstrap::Case;
+use self::interval_colouring::interval_colouring;
 use self::item::{Boxed, Item, buffer_items};
 pub use self::unbox::Shelves;
 use self::unbox::loose_offsets;
@@ -69,19 +68,6 @@ use crate::placement::greedy::{HONOURS, Rule, plan_in_order};
 use crate::placement::order::{by_offset, by_size_and_width};
 
 /// Boxes within boxes, then first fit from the bottom; keys `boxing` and `boxing/published`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
-/// use planlab_solvers::placement::approximation::Boxing;
-///
-/// let buffers = [(4, 0, 2), (8, 1, 3), (4, 2, 4)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&Boxing::default(), &instance, Budget::default(), 0);
-/// assert_eq!(outcome.height(), Some(Bytes::new(12)));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Boxing {
     iterations: u32,
@@ -135,6 +121,31 @@ impl Boxing {
     }
 }
 
+/// What to do with a set of buffers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Case {
+    /// No two are live at once: any order puts all of them at the bottom.
+    Apart,
+    /// All have one size: first fit in this order, by rows of a colouring, is as high as the load.
+    Alike(Vec<BufferId>),
+    /// They have to be boxed.
+    Mixed,
+}
+
+impl Case {
+    fn from_items(items: &[Item]) -> Self {
+        let is_alike = items.windows(2).all(|pair| pair[0].height == pair[1].height);
+        let rows = interval_colouring(items.to_vec());
+        if rows.len() <= 1 {
+            return Self::Apart;
+        }
+        if !is_alike {
+            return Self::Mixed;
+        }
+        Self::Alike(rows.iter().flatten().map(|item| BufferId::from_index(item.number)).collect())
+    }
+}
+
 impl Planner for Boxing {
     fn descriptor(&self) -> Descriptor {
         let (key, summary) = match self.shelves {
@@ -178,7 +189,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::placement::testing::{pseudo_random, test_instance};
+    use crate::placement::testing::{random_instance, test_instance};
 
     fn few() -> Boxing {
         Boxing::default().with_iterations(2)
@@ -259,6 +270,16 @@ mod tests {
     }
 
     #[test]
+    fn cases_are_told_apart() {
+        let item = |start, end, height, number| Item { start, end, height, number };
+        assert_eq!(Case::from_items(&[]), Case::Apart);
+        assert_eq!(Case::from_items(&[item(0, 2, 3, 0), item(2, 4, 5, 1)]), Case::Apart);
+        assert_eq!(Case::from_items(&[item(0, 2, 3, 0), item(1, 4, 5, 1)]), Case::Mixed);
+        let alike = [item(1, 4, 5, 0), item(0, 2, 5, 1), item(2, 4, 5, 2)];
+        assert_eq!(Case::from_items(&alike), Case::Alike([1, 2, 0].map(BufferId::new).to_vec()));
+    }
+
+    #[test]
     fn the_published_shelves_have_a_key_of_their_own() {
         let [rows, classes] = [Shelves::Rows, Shelves::Classes].map(|shelves| few().with_shelves(shelves));
         let keys = [rows.descriptor().key, classes.descriptor().key];
@@ -268,21 +289,11 @@ mod tests {
     #[test]
     fn boxing_betters_the_bootstrap_somewhere() {
         let is_better = |seed: u64| {
-            let instance = random(seed);
+            let instance = random_instance(seed, 40, [100, 40, 15]);
             let bootstrap = height(&Boxing::default().with_iterations(0), &instance, 0);
             let boxed = height(&Boxing::default().with_iterations(20), &instance, 0);
             boxed.is_some() && boxed < bootstrap
         };
         assert!((0..200).any(is_better), "every plan is the bootstrap's: boxing comes to nothing");
-    }
-
-    fn random(seed: u64) -> Instance {
-        let mut draw = pseudo_random(seed);
-        let steps = |value: u64| u32::try_from(value).expect("small");
-        let row = |_: u32| {
-            let (size, start, width) = (1 + draw(100), steps(draw(40)), 1 + steps(draw(15)));
-            (size, start, start + width)
-        };
-        test_instance(&(0..40).map(row).collect::<Vec<_>>())
     }
 }

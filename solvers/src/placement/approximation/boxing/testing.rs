@@ -14,9 +14,10 @@ pub(super) fn item_strategy(count: usize) -> impl Strategy<Value = Vec<Item>> {
     })
 }
 
-pub(super) fn most_live(items: &[Item]) -> usize {
-    let live = |step: u32| items.iter().filter(|item| item.start <= step && step < item.end).count();
-    items.iter().map(|item| live(item.start)).max().unwrap_or(0)
+/// The most of live items at one step: the sum of their sizes, or their number if each counts 1.
+pub(super) fn highest_load(items: &[Item], size: fn(&Item) -> u64) -> u64 {
+    let live = |step: u32| items.iter().filter(move |item| item.start <= step && step < item.end);
+    items.iter().map(|item| live(item.start).map(size).sum::<u64>()).max().unwrap_or(0)
 }
 
 /// The numbers of the items that are not boxes, in the list or inside its boxes; ascending.

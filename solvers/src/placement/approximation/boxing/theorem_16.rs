@@ -29,7 +29,7 @@
 use planlab_dsa::{Halt, Run};
 
 use super::corollary_15::corollary_15;
-use super::item::{Boxed, Item, round_down};
+use super::item::{Boxed, Boxes, Item, round_down};
 
 /// The inverse of the golden ratio: the largest x for which x (1 + x) is at most 1.
 const LARGEST_MU: f64 = 0.618_033_988_749_894_9;
@@ -100,7 +100,7 @@ pub(super) fn add_dummy(items: &mut Vec<Item>) -> bool {
 
 /// Boxes small items until there are no more.
 pub(super) fn theorem_16(run: &mut Run<'_>, items: &[Item], epsilon: f64) -> Result<Boxed, Halt> {
-    let mut all = Boxed::new(items);
+    let mut all = Boxed { boxes: Boxes::new(items.len()), items: items.to_vec() };
     for _ in 0..ROUNDS {
         let Some((height, mu)) = Spread::from_items(&all.items).box_height(epsilon) else { break };
         let limit = round_down(mu * height as f64);

@@ -27,7 +27,7 @@ pub enum Shelves {
 
 /// The offset of every item that is not a box, by number, in units of the instance's granularity.
 pub(super) fn loose_offsets(boxed: Boxed, shelves: Shelves) -> Vec<u128> {
-    let mut offsets = vec![0; boxed.boxes.original_count()];
+    let mut offsets = vec![0; boxed.boxes.originals];
     let mut left = vec![(boxed.items, 0_u128)];
     while let Some((items, bottom)) = left.pop() {
         for (item, offset) in unbox_shelves(items, bottom, shelves) {

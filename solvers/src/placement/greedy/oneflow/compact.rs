@@ -32,7 +32,8 @@ pub(super) fn place_compactly(run: &mut Run<'_>, order: &[BufferId]) -> Result<O
         let work = pools.insert_buffer(id, neighbours.neighbours_of(id.get(), &mut scratch));
         run.tick(work)?;
     }
-    let plan = Plan::from_offsets(pools.offsets());
+    let offset = |id: BufferId| pools.lifted.offset_of(id.get()).expect("every buffer was placed");
+    let plan = Plan::from_offsets(instance.ids().map(|id| Offset::new(offset(id))).collect::<Vec<_>>());
     Ok(fits_arenas(instance, &plan.offsets).then_some(plan))
 }
 
@@ -95,7 +96,8 @@ impl<'i> Pools<'i> {
             if end == self.tops[arena] {
                 self.tops[arena] += bytes;
             } else {
-                let bytes = self.round_bytes(bytes).expect("chosen only if it can be rounded");
+                let rounded = self.unit.and_then(|unit| unit.round_up(bytes));
+                let bytes = rounded.expect("chosen only if it can be rounded");
                 work += self.lifted.lift_from(arena, end, bytes);
                 self.tops[arena] += bytes;
             }
@@ -133,15 +135,6 @@ impl<'i> Pools<'i> {
         }
         let last = gap(low, self.tops[buffer.arena.index()]);
         best.filter(|best| best.rest <= last.rest).unwrap_or(last)
-    }
-
-    fn round_bytes(&self, bytes: u64) -> Option<u64> {
-        self.unit?.round_up(bytes)
-    }
-
-    fn offsets(&self) -> Vec<Offset> {
-        let offset = |id: BufferId| self.lifted.offset_of(id.get()).expect("every buffer was placed");
-        self.instance.ids().map(|id| Offset::new(offset(id))).collect()
     }
 }
 

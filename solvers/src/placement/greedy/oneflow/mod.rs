@@ -41,33 +41,21 @@ use super::HONOURS;
 use super::placer::{Rule, place_in_order};
 use crate::placement::order::sort_by;
 
-/// The order of the registers, by its name in the published code; ties go to the lower id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// Largest first, then the earliest start.
-    MemSizeFirst,
-    /// Longest lifetime first, then the earliest start.
-    LifetimeFirst,
-    /// Latest start first, then the latest end.
-    TimeLine,
-    /// Largest size times lifetime first, then the largest.
-    MemVolumeFirst,
+planlab_dsa::named_enum! {
+    /// The order of the registers, named and listed as in the published code; ties go to the lower id.
+    pub enum Order {
+        /// Largest first, then the earliest start.
+        MemSizeFirst = "mem-size-first",
+        /// Longest lifetime first, then the earliest start.
+        LifetimeFirst = "lifetime-first",
+        /// Latest start first, then the latest end.
+        TimeLine = "time-line",
+        /// Largest size times lifetime first, then the largest.
+        MemVolumeFirst = "mem-volume-first",
+    }
 }
 
 impl Order {
-    /// All, in the order of the published code.
-    pub const ALL: [Self; 4] =
-        [Self::MemSizeFirst, Self::LifetimeFirst, Self::TimeLine, Self::MemVolumeFirst];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::MemSizeFirst => "mem-size-first",
-            Self::LifetimeFirst => "lifetime-first",
-            Self::TimeLine => "time-line",
-            Self::MemVolumeFirst => "mem-volume-first",
-        }
-    }
-
     const fn words(self) -> &'static str {
         match self {
             Self::MemSizeFirst => "largest first",
@@ -95,26 +83,17 @@ impl Order {
     }
 }
 
-/// The rule for placing a register among those placed before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Insertion {
-    /// Into the gap that suits best, even if it is too small.
-    Compact,
-    /// At the lowest free offset.
-    NonCompact,
+planlab_dsa::named_enum! {
+    /// The rule for placing a register among those placed before, listed as in the published code.
+    pub enum Insertion {
+        /// Into the gap that suits best, even if it is too small.
+        Compact = "compact",
+        /// At the lowest free offset.
+        NonCompact = "non-compact",
+    }
 }
 
 impl Insertion {
-    /// Both, in the order of the published code.
-    pub const ALL: [Self; 2] = [Self::Compact, Self::NonCompact];
-
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Compact => "compact",
-            Self::NonCompact => "non-compact",
-        }
-    }
-
     const fn words(self) -> &'static str {
         match self {
             Self::Compact => {
@@ -127,20 +106,6 @@ impl Insertion {
 
 /// The memory sharing of OneFlow; keys `oneflow/mem-size-first-compact`, `oneflow/mem-size-first-non-compact`, ..., and
 /// `oneflow/best`; those that use volumes also with `/published`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange, Offset};
-/// use planlab_solvers::placement::greedy::{OneFlow, OneFlowInsertion, OneFlowOrder};
-///
-/// let buffers = [(4, 0, 3), (2, 0, 1), (4, 0, 3), (3, 2, 3)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let oneflow = OneFlow::new(OneFlowOrder::LifetimeFirst, OneFlowInsertion::Compact);
-/// let outcome = execute(&oneflow, &instance, Budget::default(), 0);
-/// assert_eq!(outcome.best.ok_or("a plan")?.offsets(), [0, 8, 4, 8].map(Offset::new));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug)]
 pub struct OneFlow {
     /// `None`: all combinations.
@@ -169,10 +134,6 @@ impl OneFlow {
         self
     }
 
-    fn is_compact(&self) -> bool {
-        self.one.is_none_or(|(_, insertion)| insertion == Insertion::Compact)
-    }
-
     fn place_in_order(&self, run: &mut Run<'_>, order: Order, insertion: Insertion) -> Result<(), Halt> {
         let order = order.with_volumes_in(if self.truncates { 1000 } else { 1 }, run.instance());
         let plan = match insertion {
@@ -187,7 +148,7 @@ impl Planner for OneFlow {
     fn descriptor(&self) -> Descriptor {
         let (key, summary) = match self.one {
             Some((order, insertion)) => (
-                format!("oneflow/{}-{}", order.name(), insertion.name()),
+                format!("oneflow/{order}-{insertion}"),
                 format!("{}, {}, ties by id", insertion.words(), order.words()),
             ),
             None => ("oneflow/best".into(), "the lowest of four orders, each compact and not".into()),
@@ -197,7 +158,7 @@ impl Planner for OneFlow {
         } else {
             (key, summary)
         };
-        let compact = self.is_compact();
+        let compact = self.one.is_none_or(|(_, insertion)| insertion == Insertion::Compact);
         Descriptor {
             key: key.into(),
             summary: summary.into(),

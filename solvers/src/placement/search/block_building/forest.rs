@@ -15,7 +15,7 @@
 //! load must not exceed the capacity at any column. So a slack of zero forbids all waste.
 
 /// How the parts of a block lie.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Shape {
     /// One buffer.
     Single,
@@ -37,11 +37,11 @@ impl Shape {
     }
 }
 
-/// Parts and how they lie; unused places are 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Parts and how they lie; unused places are 0. Sorted by the parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Join {
-    pub(super) shape: Shape,
     parts: [u32; 5],
+    pub(super) shape: Shape,
 }
 
 impl Join {

@@ -5,7 +5,7 @@
 //! probably lie side by side. A row is most certain if nothing else starts or ends between its parts. Random noise
 //! changes the order of joins with similar doubts.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use planlab_dsa::Halt;
@@ -38,32 +38,13 @@ enum Around {
     Bottom,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// The least doubt is greatest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Candidate {
-    doubt: f64,
-    join: Join,
+    /// The bits of the doubt: floats that are not negative sort like their bits.
+    doubt: Reverse<u64>,
+    join: Reverse<Join>,
 }
-
-impl Ord for Candidate {
-    /// The least doubt is greatest.
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.doubt.total_cmp(&self.doubt).then_with(|| other.join.parts().cmp(self.join.parts()))
-    }
-}
-
-impl PartialOrd for Candidate {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Candidate {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl Eq for Candidate {}
 
 /// Possible joins, the least doubtful first.
 #[derive(Clone, Debug, Default)]
@@ -106,7 +87,7 @@ impl Joins {
             self.find_later(forest, forest.roots()[at], rng);
             self.report_work(tick)?;
         }
-        while let Some(Candidate { join, .. }) = self.heap.pop() {
+        while let Some(Candidate { join: Reverse(join), .. }) = self.heap.pop() {
             if join.parts().iter().any(|&part| !forest.is_root(part)) {
                 continue;
             }
@@ -129,7 +110,7 @@ impl Joins {
         self.looks += 1;
         let doubt = doubt * self.noise.mul_add(rng.random_range(-1.0..1.0), 1.0);
         if doubt <= MOST_DOUBT {
-            self.heap.push(Candidate { doubt, join });
+            self.heap.push(Candidate { doubt: Reverse(doubt.to_bits()), join: Reverse(join) });
         }
     }
 

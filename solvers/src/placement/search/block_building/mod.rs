@@ -38,32 +38,18 @@ mod joins;
 mod residual;
 mod search;
 
-use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, Planner, Run};
+use planlab_dsa::{Descriptor, Halt, Honours, Planner, Run};
 
 pub(crate) use self::search::BlockSearch;
 use crate::arenas::{has_arenas, plan_each_arena};
 use crate::placement::search::decoding::Search;
-use crate::placement::search::{HONOURS, start};
+use crate::placement::search::{HONOURS, anytime_descriptor, start};
 use crate::placement::start_from_hints::offer_hints;
 
 /// Units of work between two looks at whether the search goes on.
 const TURN: u64 = 5_000_000;
 
 /// Joins buffers to blocks without waste; key `block-building`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
-/// use planlab_solvers::placement::search::BlockBuilding;
-///
-/// // A wheel: four buffers around a fifth.
-/// let buffers = [(2, 0, 2), (4, 2, 3), (2, 1, 3), (4, 0, 1), (2, 1, 2)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&BlockBuilding, &instance, Budget::default(), 0);
-/// assert!(outcome.is_optimal());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct BlockBuilding;
 
@@ -72,12 +58,9 @@ impl Planner for BlockBuilding {
         Descriptor {
             key: "block-building".into(),
             summary: "joins buffers to blocks that leave little empty, and corrects the joins".into(),
-            guarantee: Guarantee::Heuristic,
             honours: Honours { hint: true, ..HONOURS },
-            randomized: true,
             reference: "Wang 1983, doi:10.1287/opre.31.3.573",
-            complexity: "anytime",
-            practical: Some(crate::placement::search::PRACTICAL),
+            ..anytime_descriptor()
         }
     }
 

@@ -14,7 +14,7 @@ use crate::placement::order::by_offset;
 use crate::placement::search::decoding::{Search, random_below};
 use crate::placement::search::start;
 use crate::placement::search::window::{self, Piece};
-use crate::tick::Tick;
+use crate::tick::{Tick, count_for_both};
 use crate::trees::Columns;
 
 /// Steps without fewer blocks before an attempt, and one for each block.
@@ -67,7 +67,8 @@ pub(crate) struct BlockSearch {
     forest: Forest,
     joins: Joins,
     rng: ChaCha8Rng,
-    courses: u64,
+    /// The number of courses begun.
+    pub(crate) courses: u64,
     /// The fewest blocks of any course, and of this one, and the fewest that were placed.
     fewest_ever: usize,
     fewest: usize,
@@ -114,11 +115,6 @@ impl BlockSearch {
             planning: 0,
             buffers,
         })
-    }
-
-    /// The number of courses begun.
-    pub(crate) const fn course_count(&self) -> u64 {
-        self.courses
     }
 
     /// Whether the fewest blocks of any course are at most half as many as buffers.
@@ -173,11 +169,8 @@ impl BlockSearch {
     }
 
     fn join_new(&mut self, run: &mut Run<'_>, new: &[u32]) -> Result<(), Halt> {
-        let work = &mut self.work;
-        self.joins.make_joins(&mut self.forest, new, &mut self.rng, &mut |units| {
-            *work += units;
-            run.tick(units)
-        })
+        let mut tick = count_for_both(&mut self.work, run);
+        self.joins.make_joins(&mut self.forest, new, &mut self.rng, &mut tick)
     }
 
     /// Takes apart blocks that start or end at one column, down to `depth` levels. Returns their parts.
@@ -278,11 +271,7 @@ impl BlockSearch {
             Piece { start: block.start, end: block.end, size: block.size, align: 1 }
         };
         let pieces: Vec<Piece> = self.forest.roots().iter().map(piece).collect();
-        let work = &mut self.work;
-        let offsets = lowest_first_fit(&pieces, &mut |units| {
-            *work += units;
-            run.tick(units)
-        })?;
+        let offsets = lowest_first_fit(&pieces, &mut count_for_both(&mut self.work, run))?;
         self.offer_offsets(run, &offsets)?;
         if pieces.len() <= MOST_EXACT {
             let least = self.forest.highest_load();

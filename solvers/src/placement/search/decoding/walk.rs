@@ -10,6 +10,7 @@ use crate::arenas::{has_arenas, plan_each_arena};
 use crate::demands::can_stand;
 use crate::placement::order::by_offset;
 use crate::placement::search::start::{self, Start};
+use crate::tick::count_for_both;
 
 /// A search that can be resumed.
 pub(crate) trait Search {
@@ -52,11 +53,12 @@ pub(crate) fn search_from<S: Search>(
 pub(crate) struct Walk {
     pub(crate) decoder: Decoder,
     /// The height of the lowest plan that any search has found, in granules.
-    best: u64,
-    /// The lowest plan of this walk, and its height.
-    own: u64,
-    best_offsets: Vec<u64>,
-    work: u64,
+    pub(crate) best: u64,
+    /// The height of the lowest plan that this walk has found or begun with, and its offsets, in granules.
+    pub(crate) own: u64,
+    pub(crate) best_offsets: Vec<u64>,
+    /// The units of work done so far.
+    pub(crate) work: u64,
 }
 
 impl Walk {
@@ -89,30 +91,7 @@ impl Walk {
 
     /// Begins at the best of the greedy orders.
     pub(crate) fn from_best(run: &mut Run<'_>) -> Result<Option<Self>, Halt> {
-        match start::best_start(run)? {
-            Some(start) => Self::new(run, &start),
-            None => Ok(None),
-        }
-    }
-
-    /// The units of work done so far.
-    pub(crate) const fn work_done(&self) -> u64 {
-        self.work
-    }
-
-    /// The height of the lowest plan that any search has found, in granules.
-    pub(crate) const fn best_height(&self) -> u64 {
-        self.best
-    }
-
-    /// The height of the lowest plan that this walk has found or begun with, in granules.
-    pub(crate) const fn own_height(&self) -> u64 {
-        self.own
-    }
-
-    /// The offsets, in granules, of the lowest plan that this walk has found or begun with.
-    pub(crate) fn best_offsets(&self) -> &[u64] {
-        &self.best_offsets
+        start::best_start(run)?.map_or(Ok(None), |start| Self::new(run, &start))
     }
 
     /// Continues from another plan: from first fit in the order of its offsets.
@@ -120,16 +99,11 @@ impl Walk {
         let model = Arc::clone(self.decoder.model());
         let order = by_offset(offsets);
         let ceiling = self.decoder.ceiling();
-        let work = &mut self.work;
-        self.decoder = Decoder::new(model, &order, &mut |units| {
-            *work += units;
-            run.tick(units)
-        })?;
+        self.decoder = Decoder::new(model, &order, &mut count_for_both(&mut self.work, run))?;
         self.decoder.set_ceiling(ceiling);
         self.aim_below_incumbent(run);
         self.keep_lower();
-        self.offer_current(run)?;
-        Ok(())
+        self.offer_current(run)
     }
 
     /// Keeps the current plan if it is lower than all of this walk.
@@ -143,11 +117,7 @@ impl Walk {
     }
 
     pub(crate) fn make_change(&mut self, run: &mut Run<'_>, change: Change) -> Result<(), Halt> {
-        let work = &mut self.work;
-        self.decoder.make_change(change, &mut |units| {
-            *work += units;
-            run.tick(units)
-        })
+        self.decoder.make_change(change, &mut count_for_both(&mut self.work, run))
     }
 
     /// Keeps the last change and offers the resulting plan, or undoes the change.
@@ -157,8 +127,7 @@ impl Walk {
             return Ok(());
         }
         self.decoder.keep_changes();
-        self.offer_current(run)?;
-        Ok(())
+        self.offer_current(run)
     }
 
     /// Counts work done outside the decoder.
@@ -168,10 +137,10 @@ impl Walk {
     }
 
     /// Offers the current plan if it is lower than all known ones, and lowers the ceiling.
-    pub(crate) fn offer_current(&mut self, run: &mut Run<'_>) -> Result<bool, Halt> {
+    pub(crate) fn offer_current(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         let height = self.decoder.height();
         if height >= self.best {
-            return Ok(false);
+            return Ok(());
         }
         self.best = height;
         self.keep_lower();
@@ -180,7 +149,7 @@ impl Walk {
             run.offer(model.plan_of(self.decoder.offsets()))?;
         }
         self.decoder.set_ceiling(model.next_ceiling(run, height));
-        Ok(true)
+        Ok(())
     }
 
     /// Lowers the ceiling if another search has found a lower plan. Returns whether it did.

@@ -23,28 +23,15 @@
 //! - The lowest plan is kept; the original keeps the last that was accepted.
 //! - As in the original, the chance that a higher plan stays *grows* with the difference.
 
-use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
+use planlab_dsa::{Descriptor, Halt, Planner, Run};
 use rand::RngExt;
 
-use crate::placement::search::decoding::{Change, Decoder, Search, Walk, random_below, search_from};
-use crate::placement::search::{HONOURS, start};
+use crate::placement::search::decoding::{Change, Search, Walk, random_below, search_from};
+use crate::placement::search::{anytime_descriptor, start};
 
 const TRIES: u32 = 500;
 
 /// 500 swaps below what touches the top; key `hill-climb/tvm`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
-/// use planlab_solvers::placement::search::HillClimbTvm;
-///
-/// let buffers = [(3, 0, 2), (2, 1, 5), (2, 3, 6), (1, 4, 7)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&HillClimbTvm, &instance, Budget::default(), 0);
-/// assert!(outcome.is_optimal());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HillClimbTvm;
 
@@ -53,12 +40,10 @@ impl Planner for HillClimbTvm {
         Descriptor {
             key: "hill-climb/tvm".into(),
             summary: "500 swaps in the order of first fit, below what touches the top".into(),
-            guarantee: Guarantee::Heuristic,
-            honours: HONOURS,
-            randomized: true,
             reference: "Apache TVM, src/tir/usmp/algo/hill_climb.cc, 2022",
             complexity: "500 k^2 for k neighbours in time",
             practical: Some(10_000),
+            ..anytime_descriptor()
         }
     }
 
@@ -84,8 +69,9 @@ impl Climb {
     }
 
     fn draw_change(&mut self, run: &mut Run<'_>) -> Result<Option<Change>, Halt> {
-        let mut tops: Vec<u32> = top(&self.walk.decoder, self.height);
-        tops.sort_unstable_by_key(|&id| self.walk.decoder.position(id));
+        let decoder = &self.walk.decoder;
+        let mut tops: Vec<u32> = decoder.ids().filter(|&id| decoder.end(id) == self.height).collect();
+        tops.sort_unstable_by_key(|&id| decoder.position(id));
         let Some(at) = random_below(run.rng(), tops.len()) else { return Ok(None) };
         self.collect_candidates(run, tops[at])?;
         let Some(at) = random_below(run.rng(), self.near.len()) else { return Ok(None) };
@@ -129,11 +115,6 @@ impl Climb {
     }
 }
 
-/// The buffers that end at a height, in ascending order of id.
-pub(super) fn top(decoder: &Decoder, height: u64) -> Vec<u32> {
-    decoder.ids().filter(|&id| decoder.end(id) == height).collect()
-}
-
 /// The chance in a hundred that a higher plan stays.
 fn chance(new: u64, old: u64, tries: u32) -> u128 {
     50 * u128::from(new - old) / u128::from(new.max(1)) / u128::from(tries)
@@ -159,7 +140,7 @@ impl Search for Climb {
     }
 
     fn work_done(&self) -> u64 {
-        self.walk.work_done()
+        self.walk.work
     }
 }
 

@@ -32,26 +32,13 @@
 //!   the search for an offset met. The bottleneck has the lowest id, too.
 //! - A plan that grows too high is still completed.
 
-use planlab_dsa::{Descriptor, Guarantee, Halt, Planner, Run};
+use planlab_dsa::{Descriptor, Halt, Planner, Run};
 use rand::RngExt;
 
 use crate::placement::search::decoding::{Change, Decoder, Search, Walk, random_below, search_from};
-use crate::placement::search::{HONOURS, start};
+use crate::placement::search::{anytime_descriptor, start};
 
 /// Swaps two of the buffers that hold up the highest one; key `hill-climb/vela`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
-/// use planlab_solvers::placement::search::HillClimbVela;
-///
-/// let buffers = [(3, 0, 2), (2, 1, 5), (2, 3, 6), (1, 4, 7)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&HillClimbVela, &instance, Budget::default(), 0);
-/// assert!(outcome.is_optimal());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HillClimbVela;
 
@@ -60,12 +47,10 @@ impl Planner for HillClimbVela {
         Descriptor {
             key: "hill-climb/vela".into(),
             summary: "swaps in the order of first fit among what holds the highest buffer up".into(),
-            guarantee: Guarantee::Heuristic,
-            honours: HONOURS,
-            randomized: true,
             reference: "Arm Vela, ethosu/vela/hillclimb_allocation.py, 2021",
             complexity: "anytime; k^2 a try for k neighbours in time",
             practical: Some(10_000),
+            ..anytime_descriptor()
         }
     }
 
@@ -162,6 +147,6 @@ impl Search for Climb {
     }
 
     fn work_done(&self) -> u64 {
-        self.walk.work_done()
+        self.walk.work
     }
 }

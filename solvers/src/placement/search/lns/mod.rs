@@ -36,32 +36,19 @@
 mod search;
 mod turns;
 
-use planlab_dsa::{Descriptor, Guarantee, Halt, Honours, Planner, Run};
+use planlab_dsa::{Descriptor, Halt, Honours, Planner, Run};
 
 #[cfg(test)]
 pub(crate) use self::search::LnsSearch;
 pub(crate) use self::turns::LnsTurns;
 use crate::arenas::{has_arenas, plan_each_arena};
-use crate::placement::search::{HONOURS, PRACTICAL, start};
+use crate::placement::search::{HONOURS, anytime_descriptor, start};
 use crate::placement::start_from_hints::offer_hints;
 
 /// Units of work before annealing takes its turn, and the other way round.
 const TURN: u64 = 5_000_000;
 
 /// Frees a few buffers and places them exactly; key `lns`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
-/// use planlab_solvers::placement::search::Lns;
-///
-/// let buffers = [(3, 0, 2), (2, 1, 5), (2, 3, 6), (1, 4, 7)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&Lns, &instance, Budget::default(), 0);
-/// assert!(outcome.is_optimal());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lns;
 
@@ -70,12 +57,9 @@ impl Planner for Lns {
         Descriptor {
             key: "lns".into(),
             summary: "frees a few buffers and places them by an exact search, in turns with annealing".into(),
-            guarantee: Guarantee::Heuristic,
             honours: Honours { hint: true, ..HONOURS },
-            randomized: true,
             reference: "Shaw 1998, doi:10.1007/3-540-49481-2_30",
-            complexity: "anytime",
-            practical: Some(PRACTICAL),
+            ..anytime_descriptor()
         }
     }
 

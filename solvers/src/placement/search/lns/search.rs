@@ -6,12 +6,14 @@ use planlab_dsa::{Buffer, Bytes, Halt, Run};
 use rand::RngExt;
 
 use crate::demands::is_kept_apart;
+use crate::feasibility::Verdict;
 use crate::placement::greedy::first_fit;
 use crate::placement::order::by_offset;
 use crate::placement::search::IDLE;
 use crate::placement::search::decoding::{Model, Part, Search, random_below};
 use crate::placement::search::start::Start;
-use crate::placement::search::window::{self, Piece, WindowAnswer};
+use crate::placement::search::window::{self, Piece};
+use crate::tick::count_for_both;
 
 /// Nodes of one search for each freed buffer: this, doubled at random fewer than `DOUBLINGS` times.
 const NODES_PER_BUFFER: u64 = 5;
@@ -211,11 +213,7 @@ impl LnsSearch {
     fn reach_ceiling(&mut self, run: &mut Run<'_>) -> Result<(), Halt> {
         let order = by_offset(&self.offsets);
         let grain = self.model.grain;
-        let work = &mut self.work;
-        let packed = first_fit(run.instance(), &order, &mut |units| {
-            *work += units;
-            run.tick(units)
-        })?;
+        let packed = first_fit(run.instance(), &order, &mut count_for_both(&mut self.work, run))?;
         let packed: Vec<u64> = packed.into_iter().map(|offset| offset / grain).collect();
         if height(&self.model, &packed) <= height(&self.model, &self.offsets) {
             self.offsets = packed;
@@ -292,13 +290,13 @@ impl LnsSearch {
         self.set_ceiling(run);
     }
 
-    fn resize_neighbourhood(&mut self, answer: &WindowAnswer) {
+    fn resize_neighbourhood(&mut self, answer: &Verdict) {
         match answer {
-            WindowAnswer::Placed(_) => {}
-            WindowAnswer::Full => {
+            Verdict::Feasible(_) => {}
+            Verdict::Infeasible => {
                 self.size = (self.size + self.size / 4 + 1).min(self.offsets.len().min(MOST));
             }
-            WindowAnswer::Unknown => self.size = (self.size - self.size / 10 - 1).max(FEWEST),
+            Verdict::Unknown => self.size = (self.size - self.size / 10 - 1).max(FEWEST),
         }
     }
 }
@@ -334,7 +332,7 @@ impl Search for LnsSearch {
         })?;
         self.resize_neighbourhood(&answer);
         self.failures += 1;
-        if let WindowAnswer::Placed(places) = &answer {
+        if let Verdict::Feasible(places) = &answer {
             self.take_places(run, &freed, places)?;
         }
         if self.failures > PATIENCE {
@@ -353,8 +351,9 @@ mod tests {
     use planlab_dsa::{Budget, execute};
 
     use super::*;
+    use crate::placement::baseline::Bump;
     use crate::placement::search::{HONOURS, start};
-    use crate::placement::testing::{scripted, test_descriptor, test_instance};
+    use crate::placement::testing::{planned_offsets, scripted, test_descriptor, test_instance};
 
     #[test]
     fn a_course_keeps_the_start_that_it_was_given() {
@@ -365,12 +364,7 @@ mod tests {
         let from_above = scripted(test_descriptor("from-above", HONOURS), |run| {
             let start = start::best_start(run)?.expect("a plan");
             let model = Model::new(run.instance(), &mut |_| Ok(()))?.expect("no hand-overs");
-            let mut top = 0;
-            let next = |size: &u64| {
-                top += size;
-                top - size
-            };
-            let above: Vec<u64> = model.sizes.iter().map(next).collect();
+            let above = planned_offsets(&Bump, run.instance());
             let mut search = LnsSearch::new(run, Arc::new(model), &start);
             let lowest = search.best_offsets.clone();
             search.restart_from(run, above.clone());

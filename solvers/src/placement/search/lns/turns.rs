@@ -22,7 +22,7 @@ pub(crate) struct LnsTurns {
     lns: LnsSearch,
     annealing: AnnealingSearch,
     /// The number of this course, from 1 on, and the work at its end.
-    course: u64,
+    pub(crate) course: u64,
     end: u64,
 }
 
@@ -35,19 +35,14 @@ impl LnsTurns {
         Ok(Some(Self { lns, annealing, course: 1, end: COURSE }))
     }
 
-    /// The number of this course, from 1 on.
-    pub(crate) const fn course_number(&self) -> u64 {
-        self.course
-    }
-
     /// The height of the lowest plan of both.
-    pub(crate) fn lowest_height(&mut self) -> Bytes {
+    pub(crate) fn lowest_height(&self) -> Bytes {
         Bytes::new(self.lowest_granules() * self.lns.model.grain)
     }
 
     /// The same, in granules.
-    fn lowest_granules(&mut self) -> u64 {
-        self.annealing.walk().own_height().min(self.lns.own)
+    fn lowest_granules(&self) -> u64 {
+        self.annealing.walk.own.min(self.lns.own)
     }
 
     fn work_done(&self) -> u64 {
@@ -60,13 +55,13 @@ impl LnsTurns {
         if !self.annealing.run_slice(run, work)? {
             return Ok(false);
         }
-        if self.annealing.walk().own_height() < self.lns.own {
-            self.lns.adopt_offsets(run, self.annealing.walk().best_offsets());
+        if self.annealing.walk.own < self.lns.own {
+            self.lns.adopt_offsets(run, &self.annealing.walk.best_offsets);
         }
         let height = self.lns.own;
         let goes_on = self.lns.run_slice(run, work)?;
         if self.lns.own < height {
-            self.annealing.walk().adopt_offsets(run, &self.lns.best_offsets)?;
+            self.annealing.walk.adopt_offsets(run, &self.lns.best_offsets)?;
         }
         if self.lowest_granules() < lowest {
             self.end = self.work_done() + COURSE * luby_number(self.course);
@@ -86,8 +81,8 @@ impl LnsTurns {
             let most = self.lns.own >> run.rng().random_range(0..DISTURBANCES);
             order.iter_mut().for_each(|offset| *offset += run.rng().random_range(0..=most));
         }
-        self.annealing.walk().adopt_offsets(run, &order)?;
-        let offsets = self.annealing.walk().decoder.offsets().collect();
+        self.annealing.walk.adopt_offsets(run, &order)?;
+        let offsets = self.annealing.walk.decoder.offsets().collect();
         self.lns.restart_from(run, offsets);
         Ok(())
     }
@@ -98,7 +93,7 @@ impl LnsTurns {
         if start.height.div_ceil(grain) < self.lowest_granules() {
             let offsets: Vec<u64> = start.offsets.iter().map(|offset| offset / grain).collect();
             self.lns.adopt_offsets(run, &offsets);
-            self.annealing.walk().adopt_offsets(run, &offsets)?;
+            self.annealing.walk.adopt_offsets(run, &offsets)?;
             self.end = self.work_done() + COURSE * luby_number(self.course);
         }
         Ok(())

@@ -260,17 +260,8 @@ impl<'g> Planning<'g> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::placement::sharing::{Entry, InPlaceEntries};
-
-    fn entry(bytes: u64) -> Entry {
-        Entry { bytes: Bytes::new(bytes), external: false, held: 0 }
-    }
-
-    fn node(reads: &[u32], writes: &[u32], in_place: &[(usize, usize, bool)]) -> Node {
-        let pair = |&(read, write, identity): &_| InPlaceEntries { read, write, identity };
-        let in_place = in_place.iter().map(pair).collect();
-        Node { reads: reads.to_vec(), writes: writes.to_vec(), in_place }
-    }
+    use crate::placement::sharing::Entry;
+    use crate::placement::sharing::blocks::graph::testing::{entry, node};
 
     fn plan(entries: Vec<Entry>, nodes: Vec<Node>) -> (Vec<Option<u32>>, Vec<u64>) {
         let graph = SharingGraph::new(entries, nodes).expect("valid");

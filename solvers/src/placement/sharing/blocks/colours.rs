@@ -65,22 +65,15 @@ fn longest_path(nodes: &[Node], maker: &[Option<usize>], uncoloured: &[bool]) ->
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::Bytes;
-
     use super::*;
-    use crate::placement::sharing::Entry;
+    use crate::placement::sharing::blocks::graph::testing::{entry, node};
 
     #[test]
     fn the_longest_path_is_first_and_the_rest_is_last() {
         // 0 -> 1 -> 2 -> 5, and 0 -> 3 -> 5, and 4 on its own.
         let reads: [&[u32]; 6] = [&[], &[0], &[1], &[0], &[], &[2, 3]];
-        let node = |(write, reads): (u32, &[u32])| Node {
-            reads: reads.to_vec(),
-            writes: vec![write],
-            in_place: Vec::new(),
-        };
-        let entry = Entry { bytes: Bytes::new(1), external: false, held: 0 };
-        let graph = SharingGraph::new(vec![entry; 6], (0..).zip(reads).map(node).collect()).expect("valid");
+        let nodes = (0..).zip(reads).map(|(write, reads)| node(reads, &[write], &[]));
+        let graph = SharingGraph::new(vec![entry(1); 6], nodes.collect()).expect("valid");
         assert_eq!(node_colours(&graph, 1), [0; 6]);
         assert_eq!(node_colours(&graph, 2), [0, 0, 0, 1, 1, 0]);
         assert_eq!(node_colours(&graph, 3), [0, 0, 0, 2, 1, 0]);

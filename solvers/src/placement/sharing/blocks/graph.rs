@@ -40,67 +40,30 @@ pub struct InPlaceEntries {
 }
 
 /// Why entries and nodes do not form a graph for sharing.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SharingGraphError {
     /// A node uses an entry that does not exist.
     #[error("node {node} uses entry {entry}, but there are only {count} entries")]
-    UnknownEntry {
-        /// The node.
-        node: usize,
-        /// The entry that it uses.
-        entry: u32,
-        /// The number of entries.
-        count: usize,
-    },
+    UnknownEntry { node: usize, entry: u32, count: usize },
     /// A node reads an entry that is not made yet.
     #[error("node {node} reads entry {entry}, which no earlier node makes")]
-    NotMade {
-        /// The node.
-        node: usize,
-        /// The entry.
-        entry: u32,
-    },
+    NotMade { node: usize, entry: u32 },
     /// A node makes an entry that an earlier node makes.
     #[error("node {node} makes entry {entry}, which is made already")]
-    MadeTwice {
-        /// The node.
-        node: usize,
-        /// The entry.
-        entry: u32,
-    },
-    /// An in-place permission for a position that does not exist.
+    MadeTwice { node: usize, entry: u32 },
+    /// An in-place permission for a position among the reads or the writes that does not exist.
     #[error(
         "node {node} has an in-place permission from read {read} to write {write}, but lacks one of the two"
     )]
-    UnknownPosition {
-        /// The node.
-        node: usize,
-        /// The position among its reads.
-        read: usize,
-        /// The position among its writes.
-        write: usize,
-    },
-    /// The entries together exceed 64 bits.
+    UnknownPosition { node: usize, read: usize, write: usize },
+    /// The entries up to this one together exceed 64 bits.
     #[error("entry {entry} brings the total size above 2^64 - 1 bytes")]
-    TotalOverflow {
-        /// The entry at which the sum exceeds 64 bits.
-        entry: usize,
-    },
+    TotalOverflow { entry: usize },
 }
 
 /// A validated graph for sharing.
-///
-/// ```
-/// use planlab_dsa::Bytes;
-/// use planlab_solvers::placement::sharing::{Entry, Node, SharingGraph};
-///
-/// let entry = |external| Entry { bytes: Bytes::new(64), external, held: 0 };
-/// let convolution = Node { reads: vec![0], writes: vec![1], ..Node::default() };
-/// let graph = SharingGraph::new(vec![entry(true), entry(false)], vec![convolution])?;
-/// assert_eq!(graph.nodes().len(), 1);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharingGraph {
     entries: Vec<Entry>,
@@ -214,34 +177,40 @@ fn check_node(
     }
 }
 
+/// Entries and nodes for tests.
+#[cfg(test)]
+pub(super) mod testing {
+    use super::*;
+
+    pub(crate) fn entry(bytes: u64) -> Entry {
+        Entry { bytes: Bytes::new(bytes), external: false, held: 0 }
+    }
+
+    pub(crate) fn node(reads: &[u32], writes: &[u32], in_place: &[(usize, usize, bool)]) -> Node {
+        let pair = |&(read, write, identity): &_| InPlaceEntries { read, write, identity };
+        let in_place = in_place.iter().map(pair).collect();
+        Node { reads: reads.to_vec(), writes: writes.to_vec(), in_place }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use super::testing::{entry, node};
     use super::*;
     use crate::placement::testing::{in_place, test_buffer};
 
-    fn entries(count: usize) -> Vec<Entry> {
-        vec![Entry { bytes: Bytes::new(4), external: false, held: 0 }; count]
-    }
-
-    fn node(reads: &[u32], writes: &[u32]) -> Node {
-        Node { reads: reads.to_vec(), writes: writes.to_vec(), in_place: Vec::new() }
-    }
-
     #[test]
     fn what_breaks_a_rule_is_named() {
-        let of = |nodes: Vec<Node>| SharingGraph::new(entries(2), nodes).map(|_| ());
+        let of = |nodes: Vec<Node>| SharingGraph::new(vec![entry(4); 2], nodes).map(|_| ());
         let unknown = SharingGraphError::UnknownEntry { node: 0, entry: 2, count: 2 };
-        assert_eq!(of(vec![node(&[], &[2])]), Err(unknown));
+        assert_eq!(of(vec![node(&[], &[2], &[])]), Err(unknown));
         let not_made = SharingGraphError::NotMade { node: 0, entry: 1 };
-        assert_eq!(of(vec![node(&[1], &[0]), node(&[], &[1])]), Err(not_made));
+        assert_eq!(of(vec![node(&[1], &[0], &[]), node(&[], &[1], &[])]), Err(not_made));
         let twice = SharingGraphError::MadeTwice { node: 1, entry: 0 };
-        assert_eq!(of(vec![node(&[], &[0]), node(&[], &[0])]), Err(twice));
-        let mut pair = node(&[0], &[1]);
-        pair.in_place.push(InPlaceEntries { read: 0, write: 1, identity: false });
+        assert_eq!(of(vec![node(&[], &[0], &[]), node(&[], &[0], &[])]), Err(twice));
         let position = SharingGraphError::UnknownPosition { node: 1, read: 0, write: 1 };
-        assert_eq!(of(vec![node(&[], &[0]), pair]), Err(position));
-        let mut large = entries(2);
-        large[1].bytes = Bytes::new(u64::MAX - 3);
+        assert_eq!(of(vec![node(&[], &[0], &[]), node(&[0], &[1], &[(0, 1, false)])]), Err(position));
+        let large = vec![entry(4), entry(u64::MAX - 3)];
         let overflow = SharingGraphError::TotalOverflow { entry: 1 };
         assert_eq!(SharingGraph::new(large, Vec::new()).map(|_| ()), Err(overflow));
     }

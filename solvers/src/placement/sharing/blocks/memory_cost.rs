@@ -14,33 +14,28 @@
 //!
 //! That of [`BlockSharing`] and of the planner, for each strategy.
 
-use std::fmt;
-
 use planlab_dsa::{Budget, Buffer, Bytes, Instance, InstanceError, LiveRange, Planner, execute};
 
 use super::block_sharing::BlockSharing;
 use super::graph::SharingGraph;
 
-/// A column of the table in the note.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Strategy {
-    /// A block for each entry.
-    NoOptimisation,
-    /// Entries take the places of inputs that no later node needs.
-    InPlace,
-    /// Blocks are reused.
-    Sharing,
-    /// Both.
-    Both,
-    /// Both, for the forward pass only.
-    ForwardOnly,
+planlab_dsa::named_enum! {
+    /// A column of the table in the note.
+    pub enum Strategy {
+        /// A block for each entry.
+        NoOptimisation = "no optimisation",
+        /// Entries take the places of inputs that no later node needs.
+        InPlace = "in-place",
+        /// Blocks are reused.
+        Sharing = "sharing",
+        /// Both.
+        Both = "both",
+        /// Both, for the forward pass only.
+        ForwardOnly = "forward only",
+    }
 }
 
 impl Strategy {
-    /// All strategies in the order of the table.
-    pub const ALL: [Self; 5] =
-        [Self::NoOptimisation, Self::InPlace, Self::Sharing, Self::Both, Self::ForwardOnly];
-
     const fn is_in_place(self) -> bool {
         matches!(self, Self::InPlace | Self::Both | Self::ForwardOnly)
     }
@@ -48,18 +43,6 @@ impl Strategy {
     fn sharing_rules(self) -> BlockSharing {
         let range = if matches!(self, Self::NoOptimisation | Self::InPlace) { 0 } else { 16 };
         BlockSharing::default().with_in_place(self.is_in_place()).with_match_range(range)
-    }
-}
-
-impl fmt::Display for Strategy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::NoOptimisation => "no optimisation",
-            Self::InPlace => "in-place",
-            Self::Sharing => "sharing",
-            Self::Both => "both",
-            Self::ForwardOnly => "forward only",
-        })
     }
 }
 
@@ -136,25 +119,19 @@ pub fn entry_lifetimes(graph: &SharingGraph, in_place: bool) -> Result<Instance,
 mod tests {
     use super::*;
     use crate::placement::greedy::GreedyBySize;
-    use crate::placement::sharing::{Entry, InPlaceEntries, Node};
+    use crate::placement::sharing::blocks::graph::testing::{entry, node};
 
     #[test]
     fn a_chain_in_place_is_one_buffer() {
-        let entry = |bytes, held| Entry { bytes: Bytes::new(bytes), external: false, held };
-        let in_place = vec![InPlaceEntries { read: 0, write: 0, identity: false }];
-        let node = |reads: &[u32], write, in_place: &Vec<InPlaceEntries>| Node {
-            reads: reads.to_vec(),
-            writes: vec![write],
-            in_place: in_place.clone(),
-        };
+        let mut entries = [8, 8, 4, 6].map(entry);
+        entries[2].held = 1;
         let nodes = vec![
-            node(&[], 0, &vec![]),
-            node(&[0], 1, &in_place),
-            node(&[1], 2, &vec![]),
-            node(&[2], 3, &vec![]),
+            node(&[], &[0], &[]),
+            node(&[0], &[1], &[(0, 0, false)]),
+            node(&[1], &[2], &[]),
+            node(&[2], &[3], &[]),
         ];
-        let graph = SharingGraph::new(vec![entry(8, 0), entry(8, 0), entry(4, 1), entry(6, 0)], nodes);
-        let graph = graph.expect("valid");
+        let graph = SharingGraph::new(entries.to_vec(), nodes).expect("valid");
         let lives = |in_place| -> Vec<(u32, u32)> {
             entry_lifetimes(&graph, in_place).expect("few").buffers().iter().map(|b| b.live.into()).collect()
         };

@@ -34,19 +34,6 @@ use crate::placement::sharing::objects::{HONOURS, stack_objects};
 
 /// Blocks by reference counts, as MXNet shares them; keys `mxnet-sharing`, `mxnet-sharing/published`,
 /// `mxnet-sharing/in-place-only` and `mxnet-sharing/sharing-only`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
-/// use planlab_solvers::placement::sharing::MxnetSharing;
-///
-/// let buffers = [(16, 0, 2), (8, 1, 3), (64, 2, 4), (32, 3, 5), (8, 4, 6)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&MxnetSharing::default(), &instance, Budget::default(), 0);
-/// assert_eq!(outcome.height(), Some(Bytes::new(64 + 32)));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MxnetSharing {
     whole_bytes: bool,

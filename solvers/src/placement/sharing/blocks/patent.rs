@@ -31,19 +31,6 @@ use super::mxnet::{MATCH_RANGES, try_match_ranges};
 use crate::placement::sharing::objects::HONOURS;
 
 /// Blocks of a free list within a window; key `patent-free-list`.
-///
-/// ```
-/// use planlab_dsa::{execute, Budget, Buffer, Bytes, Instance, LiveRange};
-/// use planlab_solvers::placement::sharing::PatentFreeList;
-///
-/// let buffers = [(16, 0, 2), (8, 1, 3), (64, 2, 4), (32, 3, 5), (8, 4, 6)].map(|(size, start, end)| {
-///     Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-/// });
-/// let instance = Instance::from_buffers(buffers.to_vec())?;
-/// let outcome = execute(&PatentFreeList, &instance, Budget::default(), 0);
-/// assert_eq!(outcome.height(), Some(Bytes::new(64 + 32)));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PatentFreeList;
 

@@ -272,8 +272,8 @@ impl Rules {
             .fold(0, |set, value| set | 1 << value);
         let mut open = needed;
         while open != 0 {
-            // Nothing that a present value was made of is needed for it.
-            let operands = members(open & !state.gradients).flat_map(|value| &self.operands_of[value]);
+            // A present sum may be dropped and made again of what is there.
+            let operands = members(open).flat_map(|value| &self.operands_of[value]);
             let found = operands.fold(0, |set, operands| set | operands);
             open = found & !needed;
             needed |= found;
@@ -402,8 +402,16 @@ impl Rules {
 /// The least time of an iteration, if that is below `limit`; `None` otherwise, or if no schedule fits.
 pub(crate) fn optimum_below(problem: &SchedulingProblem, limit: f64) -> Option<u32> {
     let rules = Rules::new(problem);
-    let start =
-        State { forward: 0, backward: 0, maps: rules.resident, host: 0, gradients: 0, running: [(0, 0); 3] };
+    // An input that no function reads need not be there.
+    let read = rules.inputs_of.iter().fold(0, |set, inputs| set | inputs);
+    let start = State {
+        forward: 0,
+        backward: 0,
+        maps: rules.resident & read,
+        host: 0,
+        gradients: 0,
+        running: [(0, 0); 3],
+    };
     if rules.taken(&start) > rules.free {
         return None;
     }

@@ -24,8 +24,7 @@ struct Truth {
     gradients: Vec<u64>,
 }
 
-fn forward_number(net: &TrainingNet, id: FunctionId, inputs: &[u64]) -> u64 {
-    let _ = net;
+fn forward_number(id: FunctionId, inputs: &[u64]) -> u64 {
     mix(&[&[1, id.index() as u64], inputs].concat())
 }
 
@@ -41,7 +40,7 @@ fn truth(net: &TrainingNet) -> Truth {
     for id in net.function_ids() {
         let function = net.function(id);
         let inputs: Vec<_> = function.inputs.iter().map(|map| maps[map.index()]).collect();
-        maps[function.output.index()] = forward_number(net, id, &inputs);
+        maps[function.output.index()] = forward_number(id, &inputs);
     }
     let mut gradients: Vec<Option<u64>> = vec![None; maps.len()];
     for id in net.function_ids().rev() {
@@ -65,6 +64,8 @@ struct Machine<'a> {
     schedule: &'a Schedule,
     truth: Truth,
     bytes: Vec<u64>,
+    /// For each buffer: how often it is freed yet.
+    freeing: Vec<u32>,
     host: BTreeMap<MapId, u64>,
     forward: Vec<u32>,
     backward: Vec<u32>,
@@ -84,10 +85,14 @@ pub(crate) fn run(problem: &SchedulingProblem, schedule: &Schedule, memory: usiz
         schedule,
         truth: truth(&problem.net),
         bytes: vec![RUBBISH; memory],
+        freeing: vec![0; schedule.buffers.len()],
         host: BTreeMap::new(),
         forward: vec![0; functions],
         backward: vec![0; functions],
     };
+    for id in schedule.events.iter().flatten().flat_map(|event| &event.frees) {
+        *machine.freeing.get_mut(id.index()).ok_or("no such buffer")? += 1;
+    }
     machine.fill_inputs()?;
     let seconds = machine.run()?;
     machine.check_end()?;
@@ -202,7 +207,10 @@ impl Machine<'_> {
         }
         for id in &event.frees {
             self.read(id.index())?;
-            self.write(id.index(), RUBBISH)?;
+            self.freeing[id.index()] -= 1;
+            if self.freeing[id.index()] == 0 {
+                self.write(id.index(), RUBBISH)?;
+            }
         }
         Ok(())
     }
@@ -229,19 +237,18 @@ impl Machine<'_> {
         let demand = |number: u64| {
             if operands.contains(&number) { Ok(number) } else { Err("an operand is missing".to_owned()) }
         };
+        let demand_maps = |maps: &[MapId]| -> Result<Vec<u64>, String> {
+            maps.iter().map(|map| demand(self.truth.maps[map.index()])).collect()
+        };
         match event.task {
             Task::Forward(id) | Task::Recompute(id) => {
-                let function = net.function(id);
-                let inputs: Result<Vec<_>, _> =
-                    function.inputs.iter().map(|map| demand(self.truth.maps[map.index()])).collect();
+                let inputs = demand_maps(&net.function(id).inputs)?;
                 self.forward[id.index()] += u32::from(matches!(event.task, Task::Forward(_)));
-                Ok(vec![forward_number(net, id, &inputs?)])
+                Ok(vec![forward_number(id, &inputs)])
             }
             Task::Backward(id) => {
                 let function = net.function(id);
-                let needs: Result<Vec<_>, _> =
-                    function.needs.iter().map(|map| demand(self.truth.maps[map.index()])).collect();
-                let needs = needs?;
+                let needs = demand_maps(&function.needs)?;
                 let mut gradient = SEED;
                 if net.last_use(function.output).is_some() {
                     gradient = demand(self.truth.gradients[function.output.index()])?;

@@ -23,7 +23,7 @@
 use planlab_dsa::Bytes;
 use planlab_graph::{Event, FunctionKind, MapId, Schedule, SchedulingProblem, Task};
 
-use super::program::Program;
+use super::{Departure, Program, Return};
 
 /// When copies in start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ pub enum Prefetch {
     WithConvolution,
 }
 
-/// Why a classification does not fit the memory.
+/// Why a program does not fit the memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("out of memory: {} of {capacity} bytes", what.describe(*peak))]
 pub struct DoesNotFit {
@@ -48,7 +48,7 @@ pub struct DoesNotFit {
     pub capacity: Bytes,
 }
 
-/// The part of a classification that does not fit.
+/// The part of a program that does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     /// The functions with the kept maps, without any map that comes back.
@@ -66,27 +66,46 @@ impl Part {
     }
 }
 
-/// For each step, the bytes in use during it, the base included; a swapped map counts in the forward pass only.
-pub(super) fn memory_by_step(program: &Program) -> Vec<u64> {
+/// For each step, the bytes in use during it, the base included, without the maps that come back.
+pub(in crate::schedule) fn memory_by_step(program: &Program) -> Vec<u64> {
     let schedule = &program.schedule;
     let size =
         |ids: &[planlab_dsa::BufferId]| ids.iter().map(|&id| schedule.buffer(id).bytes.get()).sum::<u64>();
     let mut taken = schedule.base.get() + size(&schedule.resident);
-    let mut leaving = program.swaps.iter().peekable();
+    let mut leaving = program.departures.iter().peekable();
     let mut memory = Vec::with_capacity(program.compute_steps().len());
     for (step, event) in program.compute_steps().iter().enumerate() {
         taken += size(&event.writes);
         memory.push(taken);
         taken -= size(&event.frees);
-        while let Some(swap) = leaving.next_if(|swap| swap.leaves == step) {
-            taken -= swap.bytes;
+        while let Some(departure) = leaving.next_if(|departure| departure.after == step) {
+            taken -= size(&[departure.buffer]);
         }
     }
     memory
 }
 
-/// A classification's draft: the program with its copies, in `capacity` bytes.
-pub(super) fn draft_schedule(
+/// The least memory in which a program can run, the base included: every map comes back just before its first use.
+pub(in crate::schedule) fn least_room(program: &Program) -> u64 {
+    let memory = memory_by_step(program);
+    let mut changes = vec![(0, 0); memory.len()];
+    for back in &program.returns {
+        let bytes = program.schedule.buffer(back.buffer).bytes.get();
+        changes[back.first].0 += bytes;
+        changes[back.last].1 += bytes;
+    }
+    let mut returned = 0;
+    let taken = memory.into_iter().zip(changes).map(|(taken, (comes, goes))| {
+        returned += comes;
+        let taken = taken + returned;
+        returned -= goes;
+        taken
+    });
+    taken.max().unwrap_or(0)
+}
+
+/// A program's draft: the program with its copies, in `capacity` bytes.
+pub(in crate::schedule) fn draft_schedule(
     problem: &SchedulingProblem,
     program: Program,
     prefetch: Prefetch,
@@ -94,15 +113,14 @@ pub(super) fn draft_schedule(
 ) -> Result<Schedule, DoesNotFit> {
     let mut memory = memory_by_step(&program);
     check_capacity(&memory, capacity, Part::Functions)?;
-    let order = in_order_of_use(&program);
     let starts = match prefetch {
-        Prefetch::AsRoomPermits => reserve_transfers(&program, &order, &mut memory, capacity)?,
+        Prefetch::AsRoomPermits => reserve_transfers(&program, &mut memory, capacity)?,
         Prefetch::OneAhead => {
-            order.iter().map(|&swap| (program.swaps[swap].first - 1).max(program.forward)).collect()
+            program.returns.iter().map(|back| (back.first - 1).max(back.earliest)).collect()
         }
-        Prefetch::WithConvolution => with_convolutions(problem, &program, &order, &mut memory, capacity)?,
+        Prefetch::WithConvolution => with_convolutions(problem, &program, &mut memory, capacity)?,
     };
-    Ok(add_copies(problem, program, &order, &starts, prefetch))
+    Ok(add_copies(problem, program, &starts, prefetch))
 }
 
 fn check_capacity(memory: &[u64], capacity: Bytes, what: Part) -> Result<(), DoesNotFit> {
@@ -110,35 +128,28 @@ fn check_capacity(memory: &[u64], capacity: Bytes, what: Part) -> Result<(), Doe
     if peak > capacity { Err(DoesNotFit { what, peak, capacity }) } else { Ok(()) }
 }
 
-/// The swaps by their first use; of equals, in the order in which they left.
-fn in_order_of_use(program: &Program) -> Vec<usize> {
-    let mut order: Vec<_> = (0..program.swaps.len()).collect();
-    order.sort_by_key(|&swap| (program.swaps[swap].first, program.swaps[swap].map));
-    order
-}
-
 /// The earliest start of each copy, in turn; reserves its stay in `memory`.
 fn reserve_transfers(
     program: &Program,
-    order: &[usize],
     memory: &mut [u64],
     capacity: Bytes,
 ) -> Result<Vec<usize>, DoesNotFit> {
-    let mut previous = program.forward;
-    let mut starts = Vec::with_capacity(order.len());
-    for &swap in order {
-        let swap = &program.swaps[swap];
-        let most = memory[swap.first..=swap.last].iter().copied().max().unwrap_or(0) + swap.bytes;
+    let mut previous = 0;
+    let mut starts = Vec::with_capacity(program.returns.len());
+    for back in &program.returns {
+        let bytes = program.schedule.buffer(back.buffer).bytes.get();
+        let most = memory[back.first..=back.last].iter().copied().max().unwrap_or(0) + bytes;
         if most > capacity.get() {
-            let what = Part::CopyIn(swap.map);
+            let what = Part::CopyIn(back.map);
             return Err(DoesNotFit { what, peak: Bytes::new(most), capacity });
         }
-        let mut start = swap.first;
-        while start > previous && memory[start - 1] + swap.bytes <= capacity.get() {
+        previous = back.earliest.max(previous);
+        let mut start = back.first;
+        while start > previous && memory[start - 1] + bytes <= capacity.get() {
             start -= 1;
         }
         previous = start;
-        memory[start..=swap.last].iter_mut().for_each(|taken| *taken += swap.bytes);
+        memory[start..=back.last].iter_mut().for_each(|taken| *taken += bytes);
         starts.push(start);
     }
     Ok(starts)
@@ -148,26 +159,27 @@ fn reserve_transfers(
 fn with_convolutions(
     problem: &SchedulingProblem,
     program: &Program,
-    order: &[usize],
     memory: &mut [u64],
     capacity: Bytes,
 ) -> Result<Vec<usize>, DoesNotFit> {
-    let starts: Vec<_> = order.iter().map(|&swap| convolution_before(problem, program, swap)).collect();
-    let mut stays = order.iter().map(|&swap| &program.swaps[swap]).zip(&starts);
-    for (swap, &start) in stays.clone() {
-        memory[start..=swap.last].iter_mut().for_each(|taken| *taken += swap.bytes);
+    let starts: Vec<_> =
+        program.returns.iter().map(|back| convolution_before(problem, program, back)).collect();
+    let mut stays = program.returns.iter().zip(&starts);
+    for (back, &start) in stays.clone() {
+        let bytes = program.schedule.buffer(back.buffer).bytes.get();
+        memory[start..=back.last].iter_mut().for_each(|taken| *taken += bytes);
     }
     let highest = (0..memory.len()).max_by_key(|&step| memory[step]).unwrap_or(0);
-    let there = stays.rfind(|&(swap, &start)| (start..=swap.last).contains(&highest));
-    let what = there.map_or(Part::Functions, |(swap, _)| Part::CopyIn(swap.map));
+    let there = stays.rfind(|&(back, &start)| (start..=back.last).contains(&highest));
+    let what = there.map_or(Part::Functions, |(back, _)| Part::CopyIn(back.map));
     check_capacity(memory, capacity, what)?;
     Ok(starts)
 }
 
-fn convolution_before(problem: &SchedulingProblem, program: &Program, swap: usize) -> usize {
+fn convolution_before(problem: &SchedulingProblem, program: &Program, back: &Return) -> usize {
     let is_convolution = |event: &Event| matches!(event.task, Task::Backward(id) if problem.net.function(id).kind == FunctionKind::Convolution);
-    let before = &program.compute_steps()[program.forward..program.swaps[swap].first];
-    program.forward + before.iter().rposition(is_convolution).unwrap_or(0)
+    let before = &program.compute_steps()[back.earliest..back.first];
+    back.earliest + before.iter().rposition(is_convolution).unwrap_or(0)
 }
 
 fn as_count(number: usize) -> u32 {
@@ -177,32 +189,34 @@ fn as_count(number: usize) -> u32 {
 fn add_copies(
     problem: &SchedulingProblem,
     program: Program,
-    order: &[usize],
     starts: &[usize],
     prefetch: Prefetch,
 ) -> Schedule {
-    let Program { mut schedule, forward, swaps } = program;
+    let Program { mut schedule, departures, returns } = program;
+    let sizes: Vec<Bytes> = schedule.buffers.iter().map(|buffer| buffer.bytes).collect();
     let [compute, out, into] = &mut schedule.events;
-    for swap in &swaps {
-        let mut copy =
-            Event::new(Task::CopyOut(swap.map), problem.machine.out_seconds(Bytes::new(swap.bytes)));
-        copy.after = [as_count(swap.leaves + 1), 0, 0];
-        copy.reads = vec![swap.out];
-        copy.frees = vec![swap.out];
+    for &Departure { map, buffer, ready, after } in &departures {
+        let mut copy = Event::new(Task::CopyOut(map), problem.machine.out_seconds(sizes[buffer.index()]));
+        copy.after = [as_count(ready), 0, 0];
+        if ready <= after {
+            compute[after].frees.push(buffer);
+        }
+        copy.reads.push(buffer);
+        copy.frees.push(buffer);
         out.push(copy);
-        compute[swap.last].frees.push(swap.back);
     }
     // For each buffer: the copies in that must be complete before an event reads it.
-    let mut awaited = vec![0; schedule.buffers.len()];
-    for (place, (&index, &start)) in order.iter().zip(starts).enumerate() {
-        let swap = &swaps[index];
-        let mut copy = Event::new(Task::CopyIn(swap.map), problem.machine.in_seconds(Bytes::new(swap.bytes)));
-        copy.writes = vec![swap.back];
-        copy.after = [as_count(start), as_count(index + 1), 0];
+    let mut awaited = vec![0; sizes.len()];
+    for (back, &start) in returns.iter().zip(starts) {
+        let mut copy =
+            Event::new(Task::CopyIn(back.map), problem.machine.in_seconds(sizes[back.buffer.index()]));
+        copy.writes.push(back.buffer);
+        copy.after = [as_count(start), as_count(back.departure + 1), 0];
         // The first backward step may wait for this very copy.
-        copy.with = (prefetch != Prefetch::AsRoomPermits && start > forward).then_some(as_count(start));
+        copy.with = (prefetch != Prefetch::AsRoomPermits && start > back.earliest).then_some(as_count(start));
         into.push(copy);
-        awaited[swap.back.index()] = as_count(place + 1);
+        awaited[back.buffer.index()] = as_count(into.len());
+        compute[back.last].frees.push(back.buffer);
     }
     for event in compute {
         event.after[2] = event.reads.iter().map(|id| awaited[id.index()]).max().unwrap_or(0);
@@ -215,15 +229,8 @@ mod tests {
     use planlab_graph::{Engine, simulate_schedule};
 
     use super::*;
-    use crate::schedule::classes::program::Recipes;
-    use crate::schedule::classes::{Class, Classes, Policy};
+    use crate::schedule::classes::swapping_program as program;
     use crate::schedule::testing::shortcut_problem;
-
-    fn program(problem: &SchedulingProblem, swapped: &[usize]) -> Program {
-        let mut classes = Classes::all_in_class(Class::Keep, problem.net.maps().len());
-        swapped.iter().for_each(|&map| classes.set_class(MapId::from_index(map), Class::Swap));
-        Program::new(problem, &Recipes::new(&problem.net), &classes, Policy::Discard, None)
-    }
 
     #[test]
     fn memory_counts_what_is_there_during_a_step() {
@@ -261,10 +268,8 @@ mod tests {
             assert_eq!(copies, [2, 0].map(|map| Task::CopyIn(MapId::from_index(map))));
             assert_eq!(draft.events_of(Engine::In)[1].with, wait);
             // The image, and then the map, out; each is awaited by the copy back.
-            assert_eq!(
-                draft.events_of(Engine::In).iter().map(|copy| copy.after[1]).collect::<Vec<_>>(),
-                [2, 1]
-            );
+            let awaited: Vec<_> = draft.events_of(Engine::In).iter().map(|copy| copy.after[1]).collect();
+            assert_eq!(awaited, [2, 1]);
             simulate_schedule(&draft, None).expect("runs");
         }
     }

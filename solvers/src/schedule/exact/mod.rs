@@ -1,0 +1,148 @@
+//! Finds the fastest schedule of a small net, and proves that it is.
+//!
+//! A state of the machine at a moment: the values on the device and on the host, the passes that are complete, and what
+//! each engine runs until when. Whenever an operation completes, any engine that is idle may start any operation whose
+//! operands are there, in the order and as often as it likes: passes of different branches, losses and directions
+//! interleave, values are computed and copied again, and an engine may wait. Values leave the device only when room is
+//! wanted, in every least set that makes it. States are looked at in the order of a bound on their end: what is left to
+//! compute, without waiting.
+//!
+//! Memory is the number of live bytes, so the first end that is found is a bound on every schedule. The schedule counts
+//! once offsets are found for it. If no offsets fit the fastest ones, the search goes on in less memory. Until
+//! the search ends, the bound of the state that is next is a bound on every schedule, too.
+//!
+//! # References
+//!
+//! 1. P. E. Hart, N. J. Nilsson, B. Raphael: A formal basis for the heuristic determination of minimum cost paths. IEEE
+//!    Transactions on Systems Science and Cybernetics 4(2), 1968. doi:10.1109/TSSC.1968.300136.
+//!
+//! # Complexity
+//!
+//! Exponential in the number of maps; nets with up to 64 maps and parts and sums of gradients.
+
+mod emit;
+mod model;
+mod search;
+mod state;
+
+use planlab_graph::{
+    ScheduleBound, ScheduleError, ScheduleEvidence, ScheduleHalt, ScheduleRun, Scheduler,
+    SchedulerDescriptor, Verified, simulate_schedule,
+};
+
+use super::packing::pack_offsets;
+use emit::emit_schedule;
+use model::Model;
+use search::{StateSearch, Step};
+
+/// The scheduler's key.
+const KEY: &str = "exact";
+/// The most states of a search.
+const STATES: usize = 1_000_000;
+/// The states that count as one simulated iteration.
+const STATES_PER_WORK: usize = 16;
+/// The fastest iterations for which offsets are sought.
+const MOST_ITERATIONS: usize = 50;
+/// The smaller memories that are tried if there are no offsets for these.
+const MOST_ROOMS: usize = 20;
+
+/// Searches all schedules of a small net; key `exact`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Exact;
+
+impl Scheduler for Exact {
+    fn descriptor(&self) -> SchedulerDescriptor {
+        SchedulerDescriptor {
+            key: KEY.into(),
+            summary: "searches every order of passes, recomputations and copies; for small nets".into(),
+            randomized: false,
+            reference: "Hart, Nilsson and Raphael 1968",
+            complexity: "exponential",
+        }
+    }
+
+    fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
+        search_states(run, KEY, STATES)
+    }
+}
+
+/// Searches up to `states` states for schedules that are faster than the best one, and offers those that fit under a key.
+pub(super) fn search_states(run: &mut ScheduleRun<'_>, key: &str, states: usize) -> Result<(), ScheduleHalt> {
+    let Some(mut model) = Model::new(run.problem()) else {
+        run.fall_short("too large: more than 32 functions, 64 maps and gradients, or 6 uses of a map");
+        return Ok(());
+    };
+    let limit = run.best_schedule().map_or(f64::INFINITY, Verified::seconds);
+    let mut search = StateSearch::new(&model, limit);
+    let mut found = Found::default();
+    let end = offer_iterations(run, key, &mut search, states, &mut found);
+    if matches!(end, Err(ScheduleHalt::Error(_))) {
+        return end;
+    }
+    let seconds = search.bound(found.seconds);
+    if seconds.is_infinite() {
+        run.fall_short("out of memory: no schedule fits");
+        return end;
+    }
+    if run.best_schedule().is_none() {
+        run.fall_short(match found.count {
+            0 => format!("too large: no schedule was found in {} states", search.states()),
+            count => format!("out of memory: no offsets were found for the {count} fastest schedules"),
+        });
+    }
+    run.raise_bound(ScheduleBound { seconds, evidence: ScheduleEvidence::Search }).and(end)?;
+    for _ in 0..MOST_ROOMS {
+        if found.is_placed || found.peak == 0 {
+            break;
+        }
+        model.room = found.peak - 1;
+        let limit = run.best_schedule().map_or(f64::INFINITY, Verified::seconds);
+        found = Found::default();
+        offer_iterations(run, key, &mut StateSearch::new(&model, limit), states, &mut found)?;
+    }
+    Ok(())
+}
+
+/// The iterations that a search has found.
+#[derive(Default)]
+struct Found {
+    count: usize,
+    /// The seconds of the first one, which is the fastest.
+    seconds: Option<f64>,
+    /// The most bytes of any, the base not included.
+    peak: u64,
+    /// Whether offsets were found for one.
+    is_placed: bool,
+}
+
+/// Offers the iterations that a search finds, until offsets are found for one.
+fn offer_iterations(
+    run: &mut ScheduleRun<'_>,
+    key: &str,
+    search: &mut StateSearch<'_, '_>,
+    states: usize,
+    found: &mut Found,
+) -> Result<(), ScheduleHalt> {
+    let mut steps = 0_usize;
+    while search.states() < states && found.count < MOST_ITERATIONS {
+        steps += 1;
+        run.tick(u64::from(steps.is_multiple_of(STATES_PER_WORK)))?;
+        match search.take_step() {
+            Step::Expanded => {}
+            Step::Found(starts, seconds) => {
+                let draft = emit_schedule(search.model(), &starts, key);
+                let timeline = simulate_schedule(&draft, None).map_err(ScheduleError::from)?;
+                found.count += 1;
+                found.seconds.get_or_insert(seconds);
+                found.peak = found.peak.max(timeline.peak.get() - draft.base.get());
+                if let Ok(offsets) = pack_offsets(run, &draft, &timeline) {
+                    search.limit = seconds;
+                    found.is_placed = true;
+                    run.offer(draft.with_offsets(&timeline, &offsets))?;
+                }
+            }
+            Step::Exhausted => break,
+        }
+    }
+    Ok(())
+}

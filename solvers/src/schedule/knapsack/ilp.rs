@@ -1,0 +1,73 @@
+//! Saves the activations with the most seconds whose bytes fit the budget: a 0-1 program.
+//!
+//! ```text
+//! maximise sum of seconds_i x_i   with   sum of bytes_i x_i <= budget * all bytes,   x_i 0 or 1
+//! ```
+//!
+//! # References
+//!
+//! 1. PyTorch, `torch/_functorch/_activation_checkpointing/knapsack.py`: the solver `ilp`, which runs HiGHS, too.
+//!
+//! # Complexity
+//!
+//! Exponential; it ends at a gap of 1e-4, which is HiGHS's default, or after a fixed number of nodes.
+
+use planlab_graph::ScheduleError;
+
+use super::activations::{Activation, total_bytes};
+use crate::milp::{LinearProgram, LinearSolution, SolverLimits};
+
+/// The relative gap at which the solver stops.
+const GAP: f64 = 1e-4;
+/// The most nodes of a search: nodes instead of seconds, so that a run repeats.
+const NODES: i32 = 2_000;
+
+/// The solution of a program up to a relative gap, or the best after the limit of nodes; `None` if there is no solution.
+///
+/// # Errors
+///
+/// [`ScheduleError::Failed`] if the solver refuses the program.
+pub(super) fn solve_program(
+    program: LinearProgram,
+    gap: f64,
+) -> Result<Option<LinearSolution>, ScheduleError> {
+    let limits = SolverLimits { time: None, nodes: Some(NODES), gap };
+    program.solve(limits).map(|(_, solution)| solution).map_err(ScheduleError::Failed)
+}
+
+/// For each activation, whether it is saved. The budget is a share of all bytes.
+///
+/// # Errors
+///
+/// [`ScheduleError::Failed`] if the solver fails.
+pub(super) fn choose_by_program(activations: &[Activation], budget: f64) -> Result<Vec<bool>, ScheduleError> {
+    let total = total_bytes(activations) as f64;
+    let seconds: f64 = activations.iter().map(|activation| activation.seconds).sum();
+    if activations.is_empty() || seconds <= 0.0 {
+        return Ok(vec![false; activations.len()]);
+    }
+    let mut program = LinearProgram::new();
+    let mut bytes = Vec::with_capacity(activations.len());
+    for activation in activations {
+        let saved = program.add_column((0.0, 1.0), true, -activation.seconds / seconds);
+        bytes.push((saved, activation.bytes.get() as f64 / total));
+    }
+    program.limit_sum(&bytes, budget);
+    let solution = solve_program(program, GAP)?;
+    let solution = solution.ok_or_else(|| ScheduleError::Failed("HiGHS finds no knapsack".to_owned()))?;
+    Ok(bytes.iter().map(|&(saved, _)| solution.value(saved) > 0.5).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::knapsack::testing::activations;
+
+    #[test]
+    fn dense_item_gives_way_to_a_large_one() {
+        let items = activations(&[(1, 2.0), (9, 9.0)]);
+        assert_eq!(choose_by_program(&items, 0.9), Ok(vec![false, true]));
+        assert_eq!(choose_by_program(&items, 0.1), Ok(vec![true, false]));
+        assert_eq!(choose_by_program(&[], 0.1), Ok(Vec::new()));
+    }
+}
