@@ -34,8 +34,8 @@ pub use files::{MissingShard, missing_shards};
 #[cfg(feature = "parquet")]
 pub use queries::scale;
 pub use rows::{
-    Lane, NetParts, Point, Provenance, Record, SCHEMA, Status, WorkloadKey, latest_builds, planner_label,
-    threads,
+    Lane, NetParts, Point, Provenance, Record, SCHEMA, Status, WorkloadKey, group_by, latest_builds,
+    planner_label, threads,
 };
 pub use show::{format, table};
 pub use store::{Merged, Notice, Repair, Store, keeps_plans, merge_stores, read_records, repair_store};

@@ -1,8 +1,9 @@
 //! An audit: checks over rows of one kind, and what these checks share.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use super::finding::{Fault, Finding};
+use crate::rows::group_by;
 
 /// A check over all rows of a kind.
 pub(super) type Check<R> = fn(&[R], &mut Vec<Finding>);
@@ -23,17 +24,6 @@ pub(crate) fn or_none(value: Option<u64>) -> String {
     value.map_or_else(|| "none".to_owned(), |value| value.to_string())
 }
 
-pub(crate) fn by<'r, R: 'r, K: Ord>(
-    rows: impl IntoIterator<Item = &'r R>,
-    key: impl Fn(&'r R) -> K,
-) -> BTreeMap<K, Vec<&'r R>> {
-    let mut groups: BTreeMap<K, Vec<&R>> = BTreeMap::new();
-    for row in rows {
-        groups.entry(key(row)).or_default().push(row);
-    }
-    groups
-}
-
 /// Adds a finding if rows about a subject have several values.
 pub(super) fn disagree(
     subject: &str,
@@ -50,7 +40,7 @@ pub(super) fn disagree(
 }
 
 fn missing_repetitions<R>(rows: &[R], place: fn(&R) -> Place<'_>, findings: &mut Vec<Finding>) {
-    for (cell, rows) in by(rows, |row| place(row).0) {
+    for (cell, rows) in group_by(rows, |row| place(row).0) {
         let there: BTreeSet<u32> = rows.iter().map(|row| place(row).1).collect();
         let last = there.last().copied().unwrap_or(0);
         let missing: Vec<String> = (0..last).filter(|n| !there.contains(n)).map(|n| n.to_string()).collect();

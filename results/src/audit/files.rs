@@ -22,12 +22,10 @@ pub fn audit_shards(dir: impl AsRef<Path>, has_rows: bool) -> Result<Vec<Finding
     let count = |folder: &str| disk::list(&dir.join(folder), "parquet").map(|paths| paths.len());
     let (instances, plans) = (count("instances")?, count("plans")?);
     if findings.is_empty() && !has_rows && plans > 0 {
-        findings.push(Finding::new(
-            Fault::NoRows,
-            format!(
-                "there are {instances} instances and {plans} plans, but no rows; the rows are lost or were set aside"
-            ),
-        ));
+        let message = format!(
+            "there are {instances} instances and {plans} plans, but no rows; the rows are lost or were set aside"
+        );
+        findings.push(Finding::new(Fault::NoRows, message));
     }
     Ok(findings)
 }

@@ -1,13 +1,13 @@
 //! Checks that framework rows agree: an allocator must not change what a program computes.
 
-use super::checks::{by, disagree};
+use super::checks::disagree;
 use super::finding::Finding;
-use crate::rows::FrameworkRow;
+use crate::rows::{FrameworkRow, group_by};
 
 /// Nets whose output depends on the allocator.
 #[must_use]
 pub fn audit_frameworks(rows: &[FrameworkRow]) -> Vec<Finding> {
-    let asked = |row: &FrameworkRow| {
+    let asked = |row: &&FrameworkRow| {
         // Losses of training depend on the number of propagations.
         let propagations = u64::from(row.warm_up) + row.wall_ns.len() as u64;
         let subject =
@@ -16,8 +16,8 @@ pub fn audit_frameworks(rows: &[FrameworkRow]) -> Vec<Finding> {
     };
     let complete = rows.iter().filter(|row| row.digest.is_some());
     let mut findings = Vec::new();
-    for ((subject, ..), rows) in by(complete, asked) {
-        let values = by(rows, |row| row.digest.clone().unwrap_or_default());
+    for ((subject, ..), rows) in group_by(complete, asked) {
+        let values = group_by(rows, |row| row.digest.clone().unwrap_or_default());
         let values = values.into_iter().map(|(digest, rows)| {
             let mut who: Vec<&str> = rows.iter().map(|row| row.contender.as_str()).collect();
             who.dedup();

@@ -9,7 +9,7 @@ mod replays;
 mod schedules;
 
 #[cfg(feature = "parquet")]
-pub(crate) use checks::{by, or_none};
+pub(crate) use checks::or_none;
 pub use files::{audit_ends, audit_shards};
 pub use finding::{Fault, Finding};
 pub use frameworks::audit_frameworks;

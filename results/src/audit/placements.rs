@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use planlab_dsa::{Evidence, Scope, Stop};
 
-use super::checks::{Place, by, disagree, or_none, run};
+use super::checks::{Place, disagree, or_none, run};
 use super::finding::{Fault, Finding};
 use crate::columns::table;
-use crate::rows::{Record, Status};
+use crate::rows::{Record, Status, group_by};
 
 table! {
     /// What the audit needs of a row. Strings that many rows share are stored once.
@@ -79,7 +79,7 @@ fn place(row: &Claim) -> Place<'_> {
 }
 
 fn refuted_bounds(records: &[Claim], findings: &mut Vec<Finding>) {
-    for rows in by(records, |r| &*r.instance).into_values() {
+    for rows in group_by(records, |r| &*r.instance).into_values() {
         let lowest = |scope: Scope| {
             let plans = rows.iter().filter(|r| scope.includes_hand_overs(r.hand_overs));
             plans.filter_map(|r| Some((r.height?, r))).min_by_key(|&(height, _)| height)
@@ -108,7 +108,7 @@ fn refuted_bounds(records: &[Claim], findings: &mut Vec<Finding>) {
 
 /// Rows that claim that an arena cannot keep its capacity, although another planner has a plan.
 fn refuted_capacities(records: &[Claim], findings: &mut Vec<Finding>) {
-    for rows in by(records, |r| &*r.instance).into_values() {
+    for rows in group_by(records, |r| &*r.instance).into_values() {
         let Some(refuter) = rows.iter().find(|r| r.height.is_some() && !r.status.is_lie()) else { continue };
         for row in rows.iter().filter(|r| r.status == Status::Infeasible && is_by_arena(r)) {
             let height = refuter.height.unwrap_or_default();
@@ -163,12 +163,12 @@ fn mismatches(records: &[Claim], findings: &mut Vec<Finding>) {
         ("the load", |r| r.relaxed_load.to_string()),
         ("the load without in-place", |r| r.load.to_string()),
     ];
-    for (instance, rows) in by(records, |r| &*r.instance) {
+    for (instance, rows) in group_by(records, |r| &*r.instance) {
         for (field, value) in fields {
             disagree(instance, field, rows.iter().map(|r| value(r)), findings);
         }
     }
-    for (workload, rows) in by(records, |r| &*r.workload) {
+    for (workload, rows) in group_by(records, |r| &*r.workload) {
         disagree(workload, "the instance", rows.iter().map(|r| r.instance.to_string()), findings);
     }
 }

@@ -2,9 +2,9 @@
 
 use planlab_dsa::performance::End;
 
-use super::checks::{Place, by, disagree, run};
+use super::checks::{Place, disagree, run};
 use super::finding::{Fault, Finding};
-use crate::rows::ReplayRow;
+use crate::rows::{ReplayRow, group_by};
 
 /// All problems in a set of replays, refutations first.
 #[must_use]
@@ -22,7 +22,7 @@ fn false_replays(rows: &[ReplayRow], findings: &mut Vec<Finding>) {
 
 /// Repetitions of a cell serve the same requests.
 fn requests(rows: &[ReplayRow], findings: &mut Vec<Finding>) {
-    for (cell, rows) in by(rows, |row| row.cell.as_str()) {
+    for (cell, rows) in group_by(rows, |row| row.cell.as_str()) {
         let values = rows.iter().map(|row| format!("{} of {}", row.requests, row.requested_peak));
         disagree(cell, "the requests", values, findings);
     }

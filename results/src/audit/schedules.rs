@@ -1,8 +1,8 @@
 //! Checks that schedule rows agree with each other and with themselves.
 
-use super::checks::{Place, by, disagree, run};
+use super::checks::{Place, disagree, run};
 use super::finding::{Fault, Finding};
-use crate::rows::ScheduleRow;
+use crate::rows::{ScheduleRow, group_by};
 use crate::show::format::as_real;
 
 /// The relative difference below which two times are equal, as when a run claims a bound.
@@ -22,27 +22,18 @@ fn place(row: &ScheduleRow) -> Place<'_> {
 
 fn statuses(rows: &[ScheduleRow], findings: &mut Vec<Finding>) {
     for row in rows {
+        let problem = || describe_problem(row);
         if row.status.is_lie() {
-            findings.push(Finding::from_refuted(
-                &describe_problem(row),
-                &row.scheduler,
-                row.status,
-                &row.reason,
-            ));
+            findings.push(Finding::from_refuted(&problem(), &row.scheduler, row.status, &row.reason));
         } else if let Some(reason) = find_contradiction(row) {
-            findings.push(Finding::from_inconsistent(
-                &describe_problem(row),
-                &row.scheduler,
-                &row.cell,
-                &reason,
-            ));
+            findings.push(Finding::from_inconsistent(&problem(), &row.scheduler, &row.cell, &reason));
         }
     }
 }
 
 /// Rows of one problem agree on it.
 fn problems(rows: &[ScheduleRow], findings: &mut Vec<Finding>) {
-    for (problem, rows) in by(rows, |row| row.problem.as_str()) {
+    for (problem, rows) in group_by(rows, |row| row.problem.as_str()) {
         let values = rows.iter().map(|row| format!("{} maps in {} ns", row.maps, row.compute_ns));
         disagree(problem, "the problem", values, findings);
     }
@@ -56,7 +47,7 @@ fn describe_problem(row: &ScheduleRow) -> String {
 
 /// Valid schedules that are faster than the bound of a row that covers them.
 fn refuted_times(rows: &[ScheduleRow], findings: &mut Vec<Finding>) {
-    for rows in by(rows, |row| (row.compute_ns, row.base)).into_values() {
+    for rows in group_by(rows, |row| (row.compute_ns, row.base)).into_values() {
         findings.extend(rows.iter().filter_map(|row| refuted_time(row, &rows)));
     }
 }
@@ -99,16 +90,14 @@ fn find_contradiction(row: &ScheduleRow) -> Option<String> {
         return row.status.is_answer().then_some(says);
     }
     let counts = [row.kept, row.swapped, row.recomputed].map(Option::unwrap_or_default);
-    let (peak, height) = (row.live_peak.unwrap_or(0), row.height);
+    let ScheduleRow { capacity, base, height, .. } = *row;
+    let peak = row.live_peak.unwrap_or(0);
     // A map that is both swapped and recomputed counts once.
     if counts.iter().sum::<u64>() != row.maps {
         return Some(format!("{counts:?} maps are kept, swapped and recomputed, of {}", row.maps));
     }
-    if peak > row.capacity || peak < row.base {
-        return Some(format!(
-            "{peak} bytes are in use at most, of {} with {} reserved",
-            row.capacity, row.base
-        ));
+    if peak > capacity || peak < base {
+        return Some(format!("{peak} bytes are in use at most, of {capacity} with {base} reserved"));
     }
     if let Some(height) = height.filter(|&height| height < peak) {
         return Some(format!("its offsets need {height} bytes, but {peak} are in use at once"));

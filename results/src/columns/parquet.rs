@@ -142,7 +142,6 @@ impl Table {
         self.frame.height()
     }
 
-    /// The value of a metadata key.
     pub(crate) fn metadata_value(&self, key: &str) -> Result<&str, StoreError> {
         find(&self.metadata, key).ok_or_else(|| self.bad_file(&format!("it has no metadata `{key}`")))
     }
@@ -280,10 +279,8 @@ fn find<'a>(metadata: &'a [(String, Option<String>)], key: &str) -> Option<&'a s
 
 fn check_kind(path: &Path, metadata: &[(String, Option<String>)], kind: Kind) -> Result<(), StoreError> {
     if find(metadata, KIND) != Some(kind.name) {
-        return Err(StoreError::bad_file(
-            path,
-            &format!("it is not a file of planlab's kind `{}`", kind.name),
-        ));
+        let reason = format!("it is not a file of planlab's kind `{}`", kind.name);
+        return Err(StoreError::bad_file(path, &reason));
     }
     let version: Option<u32> = find(metadata, VERSION).and_then(|version| version.parse().ok());
     let found = version.ok_or_else(|| StoreError::bad_file(path, &"it names no schema version"))?;

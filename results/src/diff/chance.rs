@@ -132,10 +132,7 @@ mod tests {
     #[test]
     fn shares_and_what_they_reach() {
         let strays = Strays::new([0.1, -0.2, 0.3, -0.4]);
-        assert_eq!(
-            (strays.share_reaching(0.25), strays.share_reaching(0.05), strays.share_reaching(0.5)),
-            (0.25, 0.5, 0.0)
-        );
+        assert_eq!([0.25, 0.05, 0.5].map(|change| strays.share_reaching(change)), [0.25, 0.5, 0.0]);
         assert_eq!(strays.least_share(), 0.1);
         // A quarter exceeds 0.2: the values 0.3 and 0.4 on either side.
         assert_eq!((strays.change_at_share(0.25), strays.change_at_share(0.01)), (0.2, 0.4));

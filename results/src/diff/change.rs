@@ -47,10 +47,7 @@ impl Change {
             height_verdict: height_verdict(a, b, in_turns),
             is_height_settled: is_height_certain || (in_turns && is_often),
             is_height_certain,
-            bound: Sides {
-                a: lower_median(&row_bounds(a)).unwrap_or(0),
-                b: lower_median(&row_bounds(b)).unwrap_or(0),
-            },
+            bound: Sides { a: middle_bound(a), b: middle_bound(b) },
             time,
         }
     }
@@ -85,7 +82,6 @@ impl Change {
     }
 }
 
-/// The lower median.
 fn lower_median<T: Copy + Ord>(values: &[T]) -> Option<T> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
@@ -96,8 +92,8 @@ fn row_heights(rows: &[&Record]) -> Vec<u64> {
     rows.iter().filter(|row| row.status.is_answer()).filter_map(|row| row.height).collect()
 }
 
-fn row_bounds(rows: &[&Record]) -> Vec<u64> {
-    rows.iter().map(|row| row.bound).collect()
+fn middle_bound(rows: &[&Record]) -> u64 {
+    lower_median(&rows.iter().map(|row| row.bound).collect::<Vec<_>>()).unwrap_or(0)
 }
 
 /// The distance of a status from the best: a proof, an answer, no answer, a failure, a false result.
@@ -121,6 +117,10 @@ fn status_distances(rows: &[&Record]) -> Vec<(u8, Status)> {
     rows.iter().map(|row| (status_distance(row.status, row.target_bytes.is_some()), row.status)).collect()
 }
 
+fn ranks(rows: &[&Record]) -> Vec<u8> {
+    status_distances(rows).into_iter().map(|(rank, _)| rank).collect()
+}
+
 fn middle_status(rows: &[&Record]) -> Status {
     lower_median(&status_distances(rows)).map_or(Status::Unknown, |(_, status)| status)
 }
@@ -129,8 +129,6 @@ fn status_verdict(a: &[&Record], b: &[&Record], in_turns: bool) -> Verdict {
     if plan_refutes_proof(a, b) || plan_refutes_proof(b, a) {
         return Verdict::Contradiction;
     }
-    let ranks =
-        |side: &[&Record]| -> Vec<u8> { status_distances(side).into_iter().map(|(rank, _)| rank).collect() };
     let (of_a, of_b) = (ranks(a), ranks(b));
     let verdict = Verdict::from_values(&lower_median(&of_a), &lower_median(&of_b));
     let by_limit = match verdict {
@@ -167,7 +165,7 @@ fn is_refuted(proof: &Record, plan: &Record) -> bool {
 /// it, or a quarter with five repetitions. If the other side then ran into the limit, that was not chance, even on a
 /// busy machine and with few rows. Cells without an answer are not repeated.
 fn is_well_below_limit(rows: &[&Record]) -> bool {
-    let ranks: Vec<u8> = status_distances(rows).into_iter().map(|(rank, _)| rank).collect();
+    let ranks = ranks(rows);
     let Some(own) = lower_median(&ranks) else { return false };
     let times = if rows.len() >= ENOUGH { 4 } else { 10 };
     let is_early = |row: &&Record| match (time_to_result(row), row.wall_limit_ns) {
@@ -226,7 +224,6 @@ fn is_far_apart(a: &[u64], b: &[u64]) -> bool {
     is_apart(a, b) && between > (of_a.1 - of_a.0).max(of_b.1 - of_b.0)
 }
 
-/// The minimum and the maximum.
 fn minimum_and_maximum<T: Copy + Ord>(values: &[T]) -> Option<(T, T)> {
     Some((*values.iter().min()?, *values.iter().max()?))
 }

@@ -102,18 +102,14 @@ impl fmt::Display for Remark {
     }
 }
 
-/// The distinct values of a property in the paired rows of each side.
-fn property_values(pairing: &Pairing<'_>, what: fn(&Record) -> String) -> Sides<Vec<String>> {
+/// The distinct values of a property in the paired rows of each side, if the sides differ in them.
+fn differing_values(pairing: &Pairing<'_>, what: fn(&Record) -> String) -> Option<Sides<Vec<String>>> {
     let (mut a, mut b) = (BTreeSet::new(), BTreeSet::new());
     for pair in &pairing.pairs {
         a.extend(pair.a.iter().map(|row| what(row)));
         b.extend(pair.b.iter().map(|row| what(row)));
     }
-    Sides { a: a.into_iter().collect(), b: b.into_iter().collect() }
-}
-
-fn differing_sides(sides: Sides<Vec<String>>) -> Option<Sides<Vec<String>>> {
-    (sides.a != sides.b).then_some(sides)
+    (a != b).then(|| Sides { a: a.into_iter().collect(), b: b.into_iter().collect() })
 }
 
 pub(super) fn find_mismatches(pairing: &Pairing<'_>) -> Vec<Mismatch> {
@@ -125,9 +121,8 @@ pub(super) fn find_mismatches(pairing: &Pairing<'_>) -> Vec<Mismatch> {
         .other_limits
         .first()
         .map(|first| Mismatch::Limits { cells: pairing.other_limits.len(), example: first.to_string() });
-    let hosts = differing_sides(property_values(pairing, host)).map(Mismatch::Hosts);
-    let flags =
-        differing_sides(property_values(pairing, |row| row.provenance.flags.clone())).map(Mismatch::Flags);
+    let hosts = differing_values(pairing, host).map(Mismatch::Hosts);
+    let flags = differing_values(pairing, |row| row.provenance.flags.clone()).map(Mismatch::Flags);
     [hosts, flags, limits].into_iter().flatten().collect()
 }
 
@@ -146,8 +141,8 @@ pub(super) fn collect_remarks(
     [
         (has_times && options.judge_times && !pairing.in_turns()).then_some(Remark::NotInTurns),
         (has_times && !options.judge_times).then_some(Remark::TimesNotJudged),
-        differing_sides(property_values(pairing, |row| row.provenance.rustc.clone())).map(Remark::Compilers),
-        differing_sides(property_values(pairing, |row| row.mechanism.clone())).map(Remark::Mechanisms),
+        differing_values(pairing, |row| row.provenance.rustc.clone()).map(Remark::Compilers),
+        differing_values(pairing, |row| row.mechanism.clone()).map(Remark::Mechanisms),
         cells(few.count()).filter(|_| options.judge_times).map(|cells| Remark::FewRepetitions { cells }),
         cells(beside.count()).map(|cells| Remark::Beside { cells }),
     ]

@@ -7,6 +7,7 @@ use super::change::Change;
 use super::options::DiffOptions;
 use super::timing::{PlannerEvidence, TimeChange, Times, judge_ratio};
 use super::verdict::{Sides, Verdict};
+use crate::rows::group_by;
 use crate::statistics::{
     Interval, as_real, bootstrap_interval, count, holm_adjustment, shifted_geometric_mean,
     wilcoxon_probability,
@@ -100,10 +101,7 @@ pub(super) fn summarize_planners(
     times: &Times<'_>,
     options: &DiffOptions,
 ) -> Vec<PlannerChange> {
-    let mut by_planner: BTreeMap<&str, Vec<&Change>> = BTreeMap::new();
-    for change in changes {
-        by_planner.entry(&change.cell.label).or_default().push(change);
-    }
+    let by_planner = group_by(changes, |change| change.cell.label.as_str());
     let heights = height_summaries(&by_planner.values().map(|all| height_figures(all)).collect::<Vec<_>>());
     let times = time_summaries(&by_planner, times, options);
     let statuses = |all: &[&Change], verdict| all.iter().filter(|c| c.status_verdict == verdict).count();
@@ -142,7 +140,6 @@ fn height_figures(changes: &[&Change]) -> Figures {
     figures.collect()
 }
 
-/// Summarises the heights of each planner.
 fn height_summaries(figures: &[Figures]) -> Vec<Summary> {
     let probability = |all: &Figures| {
         let logs: Vec<f64> = settled_figures(all).map(Figure::log_ratio).collect();
@@ -160,7 +157,6 @@ fn height_summaries(figures: &[Figures]) -> Vec<Summary> {
     judged.collect()
 }
 
-/// Summarises the times of each planner.
 fn time_summaries(
     by_planner: &BTreeMap<&str, Vec<&Change>>,
     times: &Times<'_>,

@@ -40,9 +40,7 @@ pub struct TimeChange {
 }
 
 /// The samples of a cell by repetition, in nanoseconds; neither side is empty.
-struct Samples {
-    groups: Sides<BTreeMap<u32, Vec<f64>>>,
-}
+type Samples = Sides<BTreeMap<u32, Vec<f64>>>;
 
 impl Samples {
     /// The samples of runs that ran alone and have an answer. `None` if a side has no such run, or if the time limit
@@ -51,8 +49,8 @@ impl Samples {
         if [&pair.a, &pair.b].iter().all(|rows| rows.iter().all(|row| row.is_cut())) {
             return None;
         }
-        let groups = Sides { a: samples_by_repetition(&pair.a), b: samples_by_repetition(&pair.b) };
-        (!groups.a.is_empty() && !groups.b.is_empty()).then_some(Self { groups })
+        let samples = Self { a: samples_by_repetition(&pair.a), b: samples_by_repetition(&pair.b) };
+        (!samples.a.is_empty() && !samples.b.is_empty()).then_some(samples)
     }
 
     fn side_medians(&self) -> Sides<f64> {
@@ -60,12 +58,12 @@ impl Samples {
             let all: Vec<f64> = groups.values().flatten().copied().collect();
             median(&all).unwrap_or(1.0)
         };
-        Sides { a: middle(&self.groups.a), b: middle(&self.groups.b) }
+        Sides { a: middle(&self.a), b: middle(&self.b) }
     }
 
     /// The change from A to B in each repetition that both have: the logarithm of the ratio of medians.
     fn paired_changes(&self) -> Vec<f64> {
-        let (a, b) = (median_logarithms(&self.groups.a), median_logarithms(&self.groups.b));
+        let (a, b) = (median_logarithms(&self.a), median_logarithms(&self.b));
         a.iter().filter_map(|(repetition, a)| Some(b.get(repetition)? - a)).collect()
     }
 
@@ -75,7 +73,7 @@ impl Samples {
             let logs: Vec<f64> = median_logarithms(groups).into_values().collect();
             logs.windows(2).map(|pair| pair[1] - pair[0]).collect()
         };
-        [of(&self.groups.a), of(&self.groups.b)].concat()
+        [of(&self.a), of(&self.b)].concat()
     }
 }
 
@@ -102,8 +100,9 @@ struct Timed<'p> {
 }
 
 impl Timed<'_> {
-    fn log_change(&self) -> f64 {
-        (self.medians.b / self.medians.a).ln()
+    /// The median of B divided by that of A.
+    fn ratio(&self) -> f64 {
+        self.medians.b / self.medians.a
     }
 
     /// Its position among other cells by time.
@@ -123,7 +122,6 @@ pub(super) struct PlannerEvidence {
     pub(super) allowance: f64,
 }
 
-/// The times of all cells.
 pub(super) struct Times<'p> {
     /// One entry for each pair.
     cells: Vec<Option<Timed<'p>>>,
@@ -153,22 +151,20 @@ impl<'p> Times<'p> {
     /// The change of the time in the cell of this pair.
     pub(super) fn time_change(&self, at: usize, options: &DiffOptions) -> Option<TimeChange> {
         let cell = self.cells.get(at)?.as_ref()?;
-        let Samples { groups } = &cell.samples;
         let lists = |side: &BTreeMap<u32, Vec<f64>>| -> Vec<Vec<f64>> { side.values().cloned().collect() };
-        let (a, b) = (lists(&groups.a), lists(&groups.b));
+        let (a, b) = (lists(&cell.samples.a), lists(&cell.samples.b));
         let samples = |groups: &[Vec<f64>]| groups.iter().map(Vec::len).sum();
-        let ratio = cell.medians.b / cell.medians.a;
         let interval = bootstrap_ratio(&a, &b, LEVEL, RESAMPLES, 1);
         let (floor, verdict) = if self.is_repeated() {
-            self.by_turns(cell, ratio, interval, options)
+            self.by_turns(cell, interval, options.threshold)
         } else {
-            self.by_neighbours(at, cell, ratio, options)
+            self.by_neighbours(at, cell, options.threshold)
         };
         Some(TimeChange {
             median_ns: cell.medians,
             samples: Sides { a: samples(&a), b: samples(&b) },
             repetitions: Sides { a: a.len(), b: b.len() },
-            ratio,
+            ratio: cell.ratio(),
             interval,
             noise: floor.map(f64::exp_m1),
             verdict: match verdict {
@@ -182,15 +178,14 @@ impl<'p> Times<'p> {
     fn by_turns(
         &self,
         cell: &Timed<'_>,
-        ratio: f64,
         interval: Option<Interval>,
-        options: &DiffOptions,
+        threshold: f64,
     ) -> (Option<f64>, Verdict) {
         let evidence = self.of_turns(&[cell]);
         let needed = of_a_cell(evidence.changes.len());
         let tested = self.cells.iter().flatten().count();
         let floor = evidence.floor_change(needed, ERROR / 2.0 / count(tested.max(1)));
-        let by_ratio = judge_ratio(ratio, options.threshold);
+        let by_ratio = judge_ratio(cell.ratio(), threshold);
         let agreed = evidence.agreed_change(needed);
         let holds_one = interval.is_none_or(|interval| interval.low <= 1.0 && interval.high >= 1.0);
         let verdict = match floor {
@@ -207,18 +202,12 @@ impl<'p> Times<'p> {
     }
 
     /// No verdict on a cell from one measurement per side: one process may be slow by chance.
-    fn by_neighbours(
-        &self,
-        at: usize,
-        cell: &Timed<'_>,
-        ratio: f64,
-        options: &DiffOptions,
-    ) -> (Option<f64>, Verdict) {
+    fn by_neighbours(&self, at: usize, cell: &Timed<'_>, threshold: f64) -> (Option<f64>, Verdict) {
         let near = self.nearest_cells(at);
         let (drift, strays) = shared_drift(&near);
         let floor = strays.into_iter().map(f64::abs).max_by(f64::total_cmp).filter(|_| near.len() >= ENOUGH);
-        let is_noise = floor.is_some_and(|floor| (cell.log_change() - drift).abs() <= floor);
-        let is_little = judge_ratio(ratio, options.threshold) == Verdict::Same;
+        let is_noise = floor.is_some_and(|floor| (cell.ratio().ln() - drift).abs() <= floor);
+        let is_little = judge_ratio(cell.ratio(), threshold) == Verdict::Same;
         (floor, if is_little || is_noise { Verdict::Same } else { Verdict::Undecided })
     }
 
@@ -233,7 +222,7 @@ impl<'p> Times<'p> {
             let cells: Vec<&Timed<'_>> = cells.iter().filter_map(|&at| self.cells[at].as_ref()).collect();
             let evidence = self.of_turns(&cells);
             let p = evidence.chance_probability(of_a_planner(evidence.changes.len()));
-            let mean = cells.iter().map(|cell| cell.log_change()).sum::<f64>() / count(cells.len());
+            let mean = cells.iter().map(|cell| cell.ratio().ln()).sum::<f64>() / count(cells.len());
             return Some(PlannerEvidence { p, ratio: mean.exp(), allowance: 0.0 });
         }
         Some(self.beside_neighbours(&cells))
@@ -253,7 +242,7 @@ impl<'p> Times<'p> {
         for &at in cells {
             let near = self.nearest_cells(at);
             let (drift, own) = shared_drift(&near);
-            changes.extend(self.cells[at].as_ref().map(|cell| cell.log_change() - drift));
+            changes.extend(self.cells[at].as_ref().map(|cell| cell.ratio().ln() - drift));
             strays.extend(own);
             distinct.extend(near.into_iter().map(|(at, _)| at));
         }
@@ -273,7 +262,7 @@ impl<'p> Times<'p> {
         let others = self.cells.iter().enumerate().filter_map(|(at, cell)| Some((at, cell.as_ref()?)));
         let mut near: Vec<(f64, usize, f64)> = others
             .filter(|(_, cell)| cell.label != own.label)
-            .map(|(at, cell)| ((cell.time_rank() - own.time_rank()).abs(), at, cell.log_change()))
+            .map(|(at, cell)| ((cell.time_rank() - own.time_rank()).abs(), at, cell.ratio().ln()))
             .collect();
         if near.len() > NEIGHBOURS {
             near.select_nth_unstable_by(NEIGHBOURS, |x, y| x.0.total_cmp(&y.0).then(x.1.cmp(&y.1)));

@@ -2,6 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use crate::StoreError;
@@ -16,16 +17,9 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StoreError> {
 const TEMPORARY: &str = ".tmp-";
 
 /// Whether `path` still refers to this open file.
-#[cfg(unix)]
 pub(crate) fn is_open_as(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
     let (Ok(open), Ok(named)) = (file.metadata(), fs::metadata(path)) else { return false };
     (open.dev(), open.ino()) == (named.dev(), named.ino())
-}
-
-#[cfg(not(unix))]
-pub(crate) fn is_open_as(_file: &File, path: &Path) -> bool {
-    path.exists()
 }
 
 /// Makes the file names in a folder durable.

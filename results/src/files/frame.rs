@@ -29,14 +29,12 @@ pub fn from_frame(frame: DataFrame) -> Result<Vec<Record>, StoreError> {
     Record::read(&Table::of_frame(Path::new("table"), frame), "")
 }
 
-/// The column names of such rows.
 pub(crate) fn column_names<R: Field>() -> Vec<PlSmallStr> {
     let mut columns = Vec::new();
     R::write("", &[], &mut columns);
     columns.iter().map(|column| column.name().clone()).collect()
 }
 
-/// A table of such rows.
 pub(crate) fn frame_of<'r, R: Field + 'r>(rows: impl IntoIterator<Item = &'r R>) -> PolarsResult<DataFrame> {
     let (rows, mut columns) = (rows.into_iter().collect::<Vec<_>>(), Vec::new());
     R::write("", &rows, &mut columns);

@@ -78,8 +78,8 @@ struct Unknown {
 
 /// The fields common to the rows of all versions.
 #[derive(Deserialize)]
-struct Versioned {
-    schema: u32,
+pub(crate) struct Versioned {
+    pub(crate) schema: u32,
 }
 
 impl Unknown {
@@ -223,7 +223,6 @@ impl<R: Row> Journal<R> {
         self.length
     }
 
-    /// Whether the journal has no rows.
     #[cfg(feature = "parquet")]
     pub(crate) const fn is_empty(&self) -> bool {
         self.length == 0

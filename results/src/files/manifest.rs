@@ -26,7 +26,6 @@ const WITHOUT_REPLAYS: u32 = 1;
 pub(crate) struct Shard {
     /// The file name in the folder of its kind; it contains a digest of the file's bytes.
     pub(crate) name: String,
-    /// The number of rows.
     pub(crate) rows: u64,
 }
 
@@ -110,8 +109,8 @@ impl Manifest {
             (true, false) => WITH_REPLAYS,
             (true, true) => WITHOUT_REPLAYS,
         };
-        let mut text = serde_json::to_vec_pretty(self)
-            .map_err(|error| StoreError::BadFile { path: path.clone(), reason: error.to_string() })?;
+        let mut text =
+            serde_json::to_vec_pretty(self).map_err(|error| StoreError::bad_file(&path, &error))?;
         text.push(b'\n');
         disk::write_whole(&path, &text)
     }
@@ -135,7 +134,6 @@ impl Manifest {
         listed.into_iter().flatten().filter(|shard| !shard.path.exists()).collect()
     }
 
-    /// Removes missing shards from the list.
     pub(crate) fn forget_missing(&mut self, dir: &Path) {
         each_kind!(R => {
             let folder = dir.join(R::SHARDS);

@@ -87,10 +87,7 @@ fn read_all<R: Row>(dir: &Path) -> Result<Vec<R>, StoreError> {
 /// The rows of a shard; an empty list if the file has disappeared meanwhile.
 #[cfg(feature = "parquet")]
 fn read_shard<R: Row>(path: &Path) -> Result<Vec<R>, StoreError> {
-    match checked_content(path)? {
-        Some(bytes) => frame::decode_rows(path, bytes),
-        None => Ok(Vec::new()),
-    }
+    checked_content(path)?.map_or(Ok(Vec::new()), |bytes| frame::decode_rows(path, bytes))
 }
 
 /// The content of a shard, checked against its name; `None` if the file has disappeared meanwhile.

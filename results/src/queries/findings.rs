@@ -7,8 +7,9 @@ use planlab_dsa::{Digest, Instance};
 use polars::prelude::*;
 
 use crate::StoreError;
-use crate::audit::{Claim, Fault, Finding, audit_claims, by, or_none};
+use crate::audit::{Claim, Fault, Finding, audit_claims, or_none};
 use crate::columns::table;
+use crate::rows::group_by;
 use crate::store::{load_instance, load_plan};
 use crate::tables::{Tables, columns_of, read};
 
@@ -46,7 +47,7 @@ impl Tables {
         let kept = self.rows.clone().filter(col("plan").is_not_null());
         let rows: Vec<KeptPlan> = read(kept.select(columns_of::<KeptPlan>()))?;
         let mut findings = Vec::new();
-        for (digest, rows) in by(&rows, |row| &*row.instance) {
+        for (digest, rows) in group_by(&rows, |row| &*row.instance) {
             match digest_of(dir, digest).and_then(|digest| load_instance(dir, digest)) {
                 Ok((instance, _)) => plans_of(dir, &instance, &rows, &mut findings),
                 Err(error) => findings.push(missing("instance", &rows, &error)),
@@ -57,7 +58,7 @@ impl Tables {
 }
 
 fn plans_of(dir: &Path, instance: &Instance, rows: &[&KeptPlan], findings: &mut Vec<Finding>) {
-    for (plan, rows) in by(rows.iter().copied(), |row| &*row.plan) {
+    for (plan, rows) in group_by(rows.iter().copied(), |row| &*row.plan) {
         let loaded = match digest_of(dir, plan).and_then(|digest| load_plan(dir, digest)) {
             Ok(loaded) => loaded,
             Err(error) => {

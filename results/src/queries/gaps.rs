@@ -2,8 +2,7 @@
 
 use polars::prelude::*;
 
-use super::cells::Cells;
-use super::scores::{GAP_SHIFT, mean_of};
+use super::cells::{Cells, GAP_SHIFT, mean_of};
 use crate::StoreError;
 use crate::columns::table;
 use crate::rows::Status;

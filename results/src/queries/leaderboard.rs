@@ -2,8 +2,7 @@
 
 use polars::prelude::*;
 
-use super::cells::Cells;
-use super::scores::{GAP_SHIFT, mean_of};
+use super::cells::{Cells, GAP_SHIFT, mean_of};
 use crate::StoreError;
 use crate::columns::{Field as _, table};
 use crate::rows::Status;
@@ -117,7 +116,6 @@ impl Cells {
         read_leaders(self.free().join(chosen, by.clone(), by, JoinArgs::new(JoinType::Semi)))
     }
 
-    /// The cells of a board.
     fn cells_on(&self, board: &Board) -> LazyFrame {
         let cells = self.free().filter(col("suite").eq(lit(board.suite.as_str())));
         match &board.route {
@@ -162,7 +160,6 @@ fn read_leaders(cells: LazyFrame) -> Result<Leaders, StoreError> {
     Ok(Leaders { all: read(rank_leaders(cells))?, common, common_workloads: numbers })
 }
 
-/// The indices of the common workloads.
 fn common_workloads(cells: LazyFrame) -> LazyFrame {
     let ran = cells.group_by([col("planner_number"), col("workload_number")]).agg([]);
     let own = len().over([col("planner_number")]).expect("a column");

@@ -91,14 +91,8 @@ impl Tables {
 impl Listing {
     /// The number of rows.
     #[must_use]
-    pub fn len(&self) -> usize {
+    pub fn row_count(&self) -> usize {
         self.0.height()
-    }
-
-    /// Whether the list is empty.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.height() == 0
     }
 
     /// `count` rows, starting at index `from`.

@@ -8,15 +8,13 @@ mod leaderboard;
 mod listing;
 mod planners;
 pub mod scale;
-mod scores;
 mod summary;
 
 pub use crate::tables::{COLUMNS, Cell, ColumnDoc, QueryAnswer, STACK, Tables};
-pub use cells::{CellRow, Cells};
+pub use cells::{CellRow, Cells, GAP_SHIFT, PENALTY_GAP};
 pub use gaps::{Gap, GroupGaps, PlannerGaps};
 pub use heights::{Height, HeightPairs};
 pub use leaderboard::{Board, Leader, Leaders};
 pub use listing::{ListedRow, Listing};
 pub use planners::{Planner, Variant};
-pub use scores::{GAP_SHIFT, PENALTY_GAP};
 pub use summary::{Failure, Limits};

@@ -35,7 +35,6 @@ table! {
     }
 }
 
-/// The planners of a store.
 pub(super) struct Planners {
     /// The planners, by label.
     pub(super) planners: Vec<Planner>,

@@ -1,9 +1,11 @@
 //! One row of planning results: a cell and a repetition.
 
+use std::collections::BTreeMap;
+
 use planlab_dsa::{Evidence, Scope, Stop};
 use serde::{Deserialize, Serialize};
 
-use super::row::{row, row_table};
+use super::row::{group_by, row, row_table};
 use super::status::Lane;
 use crate::columns::numbers;
 
@@ -148,4 +150,19 @@ pub fn planner_label(planner: &str, parameters: &str) -> String {
 pub fn threads(parameters: &str) -> u64 {
     let parameters: serde_json::Value = serde_json::from_str(parameters).unwrap_or_default();
     parameters["threads"].as_u64().unwrap_or(1)
+}
+
+/// The rows by `key` and repetition; if several builds share a key, only the rows of the build that ran last.
+pub fn latest_builds<'r, K: Ord>(
+    rows: impl IntoIterator<Item = &'r Record>,
+    key: impl Fn(&Record) -> K,
+) -> BTreeMap<K, Vec<&'r Record>> {
+    let latest = |(key, rows): (K, Vec<&'r Record>)| {
+        let last = |rows: &Vec<&Record>| rows.iter().map(|row| row.started_ns).max();
+        let builds = group_by(rows, |row| row.cell.as_str());
+        let mut rows = builds.into_values().max_by_key(last)?;
+        rows.sort_by_key(|row| row.repetition);
+        Some((key, rows))
+    };
+    group_by(rows, |row| key(row)).into_iter().filter_map(latest).collect()
 }

@@ -1,5 +1,7 @@
 //! What all rows that a store keeps have in common: a trait, and fields that are declared once.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -17,7 +19,6 @@ pub(crate) trait Row: Field + Serialize + DeserializeOwned + Clone + PartialEq {
     /// The folder name of the shards.
     const SHARDS: &'static str;
 
-    /// The schema of this row.
     fn schema(&self) -> u32;
 
     /// Cell and repetition: among rows with one key the latest counts.
@@ -28,6 +29,15 @@ pub(crate) trait Row: Field + Serialize + DeserializeOwned + Clone + PartialEq {
 
     /// How much its result is worth beside that of another row with its key: higher is better.
     fn worth(&self) -> u8;
+}
+
+/// Groups things by a key; those of a group keep their order.
+pub fn group_by<K: Ord, T>(all: impl IntoIterator<Item = T>, key: impl Fn(&T) -> K) -> BTreeMap<K, Vec<T>> {
+    let mut groups: BTreeMap<K, Vec<T>> = BTreeMap::new();
+    for one in all {
+        groups.entry(key(&one)).or_default().push(one);
+    }
+    groups
 }
 
 /// Implements [`Row`]: the newest schema, kind, journal and shards of such rows, and what a row is worth.
@@ -135,4 +145,24 @@ macro_rules! row_table {
     };
 }
 
-pub(crate) use {row, row_table};
+/// An expression for each kind of rows that a store keeps, with its type under a name.
+macro_rules! each_kind {
+    ($row:ident => $of:expr) => {
+        [
+            {
+                type $row = $crate::rows::Record;
+                $of
+            },
+            {
+                type $row = $crate::rows::ReplayRow;
+                $of
+            },
+            {
+                type $row = $crate::rows::ScheduleRow;
+                $of
+            },
+        ]
+    };
+}
+
+pub(crate) use {each_kind, row, row_table};

@@ -82,7 +82,7 @@ row_table! {
         pub iteration_ns: Option<u64>,
         /// A proven lower bound on the time of schedules in `bound_scope`, in nanoseconds.
         pub bound_ns: u64,
-        /// The evidence for the bound: `compute` or `lp`.
+        /// The evidence for the bound: `compute`, `lp` or `search`.
         pub bound_evidence: String,
         /// The schedules for which the bound holds: `any`. Older versions had bounds on `classes`, those that keep, swap
         /// or recompute each map.

@@ -3,7 +3,7 @@
 use crate::columns::names;
 
 planlab_dsa::named_enum! {
-    /// How a cell ended; every row has exactly one of these.
+    /// How the cell of a planner or a scheduler ended, by the judges of the harness; each of their rows has exactly one.
     #[derive(PartialOrd, Ord)]
     pub enum Status {
         /// A verified plan whose height equals a proven bound.

@@ -427,11 +427,8 @@ mod tests {
             depth += i32::from(letter == '{') - i32::from(letter == '}');
             assert!(depth >= 0 && !"%$#_^~`|".contains(letter), "{letter}: {text}");
         }
-        assert_eq!(
-            (depth, text.matches("\\begin").count(), text.matches("\\end{").count()),
-            (0, 1, 1),
-            "{text}"
-        );
+        let (begins, ends) = (text.matches("\\begin").count(), text.matches("\\end{").count());
+        assert_eq!((depth, begins, ends), (0, 1, 1), "{text}");
         let rows: Vec<&str> = text.lines().filter(|line| line.ends_with("\\\\")).collect();
         assert_eq!(rows.len(), nasty.len() + 1, "{text}");
         assert!(rows.iter().all(|row| row.replace("\\&", "").matches('&').count() == 1), "{text}");

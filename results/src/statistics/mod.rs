@@ -13,7 +13,7 @@ pub use fit::{PowerFit, fit_power};
 pub use paired::{holm_adjustment, wilcoxon_probability};
 pub use student::student_quantile;
 pub use summary::{
-    Interval, ShiftedMean, bootstrap_interval, bootstrap_ratio, median, median_interval,
+    Interval, ShiftedMean, bootstrap_interval, bootstrap_ratio, median, median_interval, quantile,
     shifted_geometric_mean,
 };
 

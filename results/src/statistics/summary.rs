@@ -156,17 +156,19 @@ pub fn bootstrap_ratio(
 fn middle_part(mut results: Vec<f64>, level: f64) -> Interval {
     results.sort_unstable_by(f64::total_cmp);
     let tail = (1.0 - level) / 2.0;
-    Interval { low: quantile(&results, tail), high: quantile(&results, 1.0 - tail) }
+    let end = |share| quantile(&results, share).unwrap_or_default();
+    Interval { low: end(tail), high: end(1.0 - tail) }
 }
 
-/// The quantile of sorted values, interpolated linearly.
+/// The quantile of sorted values, interpolated linearly; `None` without values.
+#[must_use]
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped to the slice's indices")]
-fn quantile(sorted: &[f64], share: f64) -> f64 {
-    let last = sorted.len() - 1;
+pub fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
+    let last = sorted.len().checked_sub(1)?;
     let at = (share.clamp(0.0, 1.0) * count(last)).min(count(last));
     let below = at.floor() as usize;
     let above = (below + 1).min(last);
-    sorted[below] + (sorted[above] - sorted[below]) * (at - at.floor())
+    Some(sorted[below] + (sorted[above] - sorted[below]) * (at - at.floor()))
 }
 
 /// SplitMix64: good enough for resampling, and equal on every machine.
@@ -192,12 +194,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shifted_mean_of_nothing_is_none_and_counts_its_failures() {
-        let mean = shifted_geometric_mean([None, None], 0.01);
-        assert_eq!(mean, ShiftedMean { mean: None, count: 0, failures: 2 });
-    }
-
-    #[test]
     fn shifted_means_by_hand() {
         // sqrt((2 + 2) * (14 + 2)) - 2 = 6
         let mean = shifted_geometric_mean([Some(2.0), Some(14.0)], 2.0).mean.expect("two values");
@@ -205,6 +201,8 @@ mod tests {
         assert_eq!(shifted_geometric_mean([Some(0.0); 3], 0.01).mean, Some(0.0));
         let plain = shifted_geometric_mean([1.0, 10.0, 100.0].map(Some), 0.0).mean.expect("three values");
         assert!((plain - 10.0).abs() < 1e-12, "{plain}");
+        let nothing = ShiftedMean { mean: None, count: 0, failures: 2 };
+        assert_eq!(shifted_geometric_mean([None, None], 0.01), nothing);
     }
 
     #[test]

@@ -11,32 +11,23 @@ use std::path::Path;
 use planlab_dsa::Digest;
 use serde::{Deserialize, Serialize};
 
+use super::writer::Store;
 use crate::StoreError;
 use crate::files::disk;
 
-/// Kinds of documents that the store keeps for schedules.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Document {
-    /// A training net with machine and capacity.
-    Problem,
-    /// A schedule with offsets.
-    Schedule,
-    /// The data that a report draws for a schedule, under the schedule's digest.
-    Timeline,
+planlab_dsa::named_enum! {
+    /// Kinds of documents that the store keeps for schedules, with the names of their folders.
+    pub enum Document {
+        /// A training net with machine and capacity.
+        Problem = "problems",
+        /// A schedule with offsets.
+        Schedule = "events",
+        /// The data that a report draws for a schedule, under the schedule's digest.
+        Timeline = "timelines",
+    }
 }
 
 impl Document {
-    /// All kinds.
-    pub const ALL: [Self; 3] = [Self::Problem, Self::Schedule, Self::Timeline];
-
-    pub(crate) const fn folder(self) -> &'static str {
-        match self {
-            Self::Problem => "problems",
-            Self::Schedule => "events",
-            Self::Timeline => "timelines",
-        }
-    }
-
     pub(crate) const fn extension(self) -> &'static str {
         match self {
             Self::Problem | Self::Schedule => "jsonl",
@@ -45,28 +36,44 @@ impl Document {
     }
 
     fn path(self, dir: &Path, digest: &str) -> std::path::PathBuf {
-        dir.join(self.folder()).join(format!("{digest}.{}", self.extension()))
+        dir.join(self.name()).join(format!("{digest}.{}", self.extension()))
     }
 }
 
-/// Stores a problem or a schedule under the digest of its text; returns the digest.
-///
-/// # Errors
-///
-/// [`StoreError::Io`].
-pub(crate) fn put(dir: &Path, document: Document, text: &str) -> Result<String, StoreError> {
-    let digest = Digest::of_bytes(text.as_bytes()).to_string();
-    put_as(dir, document, &digest, text)?;
-    Ok(digest)
+impl Store {
+    /// Stores a problem or a schedule under the digest of its text; returns the digest.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`].
+    pub fn put_document(&self, document: Document, text: &str) -> Result<String, StoreError> {
+        let digest = Digest::of_bytes(text.as_bytes()).to_string();
+        put_as(self.dir(), document, &digest, text)?;
+        Ok(digest)
+    }
+
+    /// Stores the timeline of a schedule under the schedule's digest.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`].
+    pub fn put_timeline(&self, schedule: &str, timeline: &Timeline) -> Result<(), StoreError> {
+        let text = serde_json::to_string(timeline).map_err(|error| StoreError::Row {
+            cell: schedule.to_owned(),
+            repetition: 0,
+            reason: error.to_string(),
+        })?;
+        put_as(self.dir(), Document::Timeline, schedule, &text)
+    }
 }
 
 /// Stores a document under a digest, unless it exists already.
-pub(crate) fn put_as(dir: &Path, document: Document, digest: &str, text: &str) -> Result<(), StoreError> {
+fn put_as(dir: &Path, document: Document, digest: &str, text: &str) -> Result<(), StoreError> {
     let path = document.path(dir, digest);
     if path.exists() {
         return Ok(());
     }
-    disk::create_folder(&dir.join(document.folder()))?;
+    disk::create_folder(&dir.join(document.name()))?;
     disk::write_whole(&path, text.as_bytes())
 }
 

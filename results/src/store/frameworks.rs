@@ -5,10 +5,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::Deserialize;
-
 use crate::StoreError;
 use crate::files::disk;
+use crate::files::journal::Versioned;
 use crate::rows::{FRAMEWORK_SCHEMA, FrameworkRow};
 
 const FILE: &str = "frameworks.jsonl";
@@ -68,12 +67,6 @@ fn path(dir: &Path) -> PathBuf {
 /// The end of the last complete line.
 fn whole(text: &[u8]) -> usize {
     text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1)
-}
-
-/// The fields common to the rows of all versions.
-#[derive(Deserialize)]
-struct Versioned {
-    schema: u32,
 }
 
 fn read_line(line: &[u8], path: &Path, number: u64) -> Result<FrameworkRow, StoreError> {

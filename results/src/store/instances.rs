@@ -12,6 +12,7 @@ use planlab_dsa::{
 };
 use polars::prelude::*;
 
+use super::writer::Store;
 use crate::StoreError;
 use crate::columns::{self, Kind, Table, lists_of, lists_opt_u64};
 use crate::files::disk;
@@ -29,28 +30,40 @@ fn plan_path(dir: &Path, digest: Digest) -> PathBuf {
     dir.join("plans").join(format!("{digest}.parquet"))
 }
 
-pub(crate) fn put_instance(dir: &Path, instance: &Instance, labels: &Labels) -> Result<Digest, StoreError> {
-    if labels.buffers.len() != instance.len() {
-        return Err(StoreError::Labels { labels: labels.buffers.len(), buffers: instance.len() });
+impl Store {
+    /// Stores an instance with its labels under its digest. An intact existing file stays unchanged, labels included.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`], or [`StoreError::Labels`] if there is not one label per buffer.
+    pub fn put_instance(&self, instance: &Instance, labels: &Labels) -> Result<Digest, StoreError> {
+        if labels.buffers.len() != instance.len() {
+            return Err(StoreError::Labels { labels: labels.buffers.len(), buffers: instance.len() });
+        }
+        let digest = instance.digest();
+        // A damaged file is written again.
+        if load_instance(self.dir(), digest).is_err() {
+            write_encoded(&instance_path(self.dir(), digest), encode_instance(instance, labels))?;
+        }
+        Ok(digest)
     }
-    let digest = instance.digest();
-    let path = instance_path(dir, digest);
-    // A damaged file is written again.
-    if load_instance(dir, digest).is_err() {
-        let bytes = encode_instance(instance, labels).map_err(|error| StoreError::bad_file(&path, &error))?;
-        disk::write_whole(&path, &bytes)?;
+
+    /// Stores a plan under its digest.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Io`].
+    pub fn put_plan(&self, plan: &Plan) -> Result<Digest, StoreError> {
+        let digest = Digest::of_plan(plan);
+        if load_plan(self.dir(), digest).is_err() {
+            write_encoded(&plan_path(self.dir(), digest), encode_plan(plan))?;
+        }
+        Ok(digest)
     }
-    Ok(digest)
 }
 
-pub(crate) fn put_plan(dir: &Path, plan: &Plan) -> Result<Digest, StoreError> {
-    let digest = Digest::of_plan(plan);
-    let path = plan_path(dir, digest);
-    if load_plan(dir, digest).is_err() {
-        let bytes = encode_plan(plan).map_err(|error| StoreError::bad_file(&path, &error))?;
-        disk::write_whole(&path, &bytes)?;
-    }
-    Ok(digest)
+fn write_encoded(path: &Path, bytes: PolarsResult<Vec<u8>>) -> Result<(), StoreError> {
+    disk::write_whole(path, &bytes.map_err(|error| StoreError::bad_file(path, &error))?)
 }
 
 /// Loads the instance with this digest from a store, with its labels.
@@ -63,10 +76,7 @@ pub fn load_instance(dir: impl AsRef<Path>, digest: Digest) -> Result<(Instance,
     let bytes = std::fs::read(&path).map_err(StoreError::from_io("read", &path))?;
     let table = Table::decode_parquet(&path, bytes, INSTANCE)?;
     let instance = decode_instance(&table)?;
-    let found = instance.digest();
-    if found != digest {
-        return Err(StoreError::bad_file(&path, &digest_mismatch(found, digest)));
-    }
+    check_digest(&path, instance.digest(), digest)?;
     Ok((instance, decode_labels(&table)?))
 }
 
@@ -79,16 +89,14 @@ pub fn load_plan(dir: impl AsRef<Path>, digest: Digest) -> Result<Plan, StoreErr
     let path = plan_path(dir.as_ref(), digest);
     let bytes = std::fs::read(&path).map_err(StoreError::from_io("read", &path))?;
     let plan = decode_plan(&Table::decode_parquet(&path, bytes, PLAN)?)?;
-    let found = Digest::of_plan(&plan);
-    if found != digest {
-        return Err(StoreError::bad_file(&path, &digest_mismatch(found, digest)));
-    }
+    check_digest(&path, Digest::of_plan(&plan), digest)?;
     Ok(plan)
 }
 
-/// Why a file whose content has another digest than its name is no file of the store.
-fn digest_mismatch(found: Digest, named: Digest) -> String {
-    format!("its content has digest {found}, its name says {named}")
+/// Refuses a file whose content has another digest than its name.
+fn check_digest(path: &Path, found: Digest, named: Digest) -> Result<(), StoreError> {
+    let reason = format!("its content has digest {found}, its name says {named}");
+    if found == named { Ok(()) } else { Err(StoreError::bad_file(path, &reason)) }
 }
 
 fn encode_instance(instance: &Instance, labels: &Labels) -> PolarsResult<Vec<u8>> {
@@ -282,13 +290,9 @@ fn decode_labels(table: &Table) -> Result<Labels, StoreError> {
     let text =
         |name| if table.has_column(name) { table.opt_text(name) } else { Ok(vec![None; table.height()]) };
     let (mut categories, mut ops) = (text("category")?, text("op")?);
-    let (requested, rows, hints) = (
-        optional_column(table, "requested")?,
-        optional_column(table, "row")?,
-        optional_column(table, "hint")?,
-    );
-    let (lower, upper) =
-        (optional_column(table, "original_lower")?, optional_column(table, "original_upper")?);
+    let number = |name| optional_column(table, name);
+    let (requested, rows, hints) = (number("requested")?, number("row")?, number("hint")?);
+    let (lower, upper) = (number("original_lower")?, number("original_upper")?);
     let labels = table.text_column("id")?.into_iter().enumerate().map(|(at, name)| Label {
         name,
         category: categories[at].take(),

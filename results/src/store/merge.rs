@@ -66,6 +66,7 @@ impl Goal {
 }
 
 /// The contents of the stores to merge.
+#[derive(Default)]
 struct Sources {
     /// The number of rows read.
     read: usize,
@@ -79,9 +80,7 @@ struct Sources {
 
 impl Sources {
     fn read<P: AsRef<Path>>(dirs: &[P]) -> Result<Self, StoreError> {
-        let (records, replays, schedules) = (Best::new(), Best::new(), Best::new());
-        let (frameworks, files) = (Vec::new(), Vec::new());
-        let mut sources = Self { read: 0, records, replays, schedules, frameworks, files };
+        let mut sources = Self::default();
         for dir in dirs {
             sources.read += keep_better(&mut sources.records, read_records(dir)?);
             sources.read += keep_better(&mut sources.replays, read_rows(dir)?);
@@ -89,7 +88,7 @@ impl Sources {
             let frameworks = read_frameworks(dir)?;
             sources.read += frameworks.len();
             sources.frameworks.extend(frameworks);
-            let documents = Document::ALL.map(|document| (document.folder(), document.extension()));
+            let documents = Document::ALL.map(|document| (document.name(), document.extension()));
             for (folder, extension) in
                 [("instances", "parquet"), ("plans", "parquet")].into_iter().chain(documents)
             {

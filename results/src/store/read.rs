@@ -32,13 +32,11 @@ pub fn read_rows(dir: impl AsRef<Path>) -> Result<Vec<ReplayRow>, StoreError> {
     shards::read_latest(dir)
 }
 
-/// The schedules of a folder, only the latest row of each cell and repetition, in the order of their first appearance.
-/// An empty list without such files. An incomplete last line is ignored.
+/// The schedules of a folder, as [`read_rows`] reads its replays.
 ///
 /// # Errors
 ///
-/// [`StoreError::Io`] if the folder cannot be read, [`StoreError::BadLine`] if a row is damaged,
-/// [`StoreError::BadFile`] if a shard is, [`StoreError::Schema`] if a newer program wrote it.
+/// Like [`read_rows`].
 pub fn read_schedules(dir: impl AsRef<Path>) -> Result<Vec<ScheduleRow>, StoreError> {
     let dir = dir.as_ref();
     std::fs::read_dir(dir).map_err(StoreError::from_io("read", dir))?;

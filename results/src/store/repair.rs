@@ -100,8 +100,8 @@ pub fn repair_store(dir: impl AsRef<Path>) -> Result<Vec<Repair>, StoreError> {
     }
     let mut repairs: Vec<Repair> =
         set_aside_lines::<Record>(dir)?.into_iter().chain(set_aside_lines::<ScheduleRow>(dir)?).collect();
-    if replays::has_journal(dir) {
-        let path = dir.join(ReplayRow::JOURNAL);
+    let path = dir.join(ReplayRow::JOURNAL);
+    if path.exists() {
         let turn = replays::take_turn(&path)?;
         repairs.extend(set_aside_lines::<ReplayRow>(dir)?);
         turn.unlock().map_err(StoreError::from_io("unlock", &path))?;

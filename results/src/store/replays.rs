@@ -97,8 +97,3 @@ pub(crate) fn take_turn(path: &Path) -> Result<File, StoreError> {
         }
     }
 }
-
-/// Whether a folder has a journal of replays.
-pub(crate) fn has_journal(dir: &Path) -> bool {
-    dir.join(ReplayRow::JOURNAL).exists()
-}

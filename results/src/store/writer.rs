@@ -3,10 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::documents::{self, Document, Timeline};
 use super::folder::{lock, refuse_foreign};
-#[cfg(feature = "parquet")]
-use super::instances;
 use super::notice::{Notice, torn};
 #[cfg(feature = "parquet")]
 use super::replays;
@@ -99,9 +96,7 @@ impl Store {
     pub fn append_all(&mut self, records: &[Record]) -> Result<(), StoreError> {
         self.rows.append(records)
     }
-}
 
-impl Store {
     fn schedules_mut(&mut self) -> Result<&mut Rows<ScheduleRow>, StoreError> {
         if self.schedules.is_none() {
             let (rows, cut) = Rows::open(&self.dir)?;
@@ -126,29 +121,6 @@ impl Store {
     /// Like [`append`](Self::append), and like [`read_schedules`](super::read_schedules) at the first row.
     pub fn append_schedule(&mut self, row: &ScheduleRow) -> Result<(), StoreError> {
         self.schedules_mut()?.append(std::slice::from_ref(row))
-    }
-
-    /// Stores a problem or a schedule under the digest of its text; returns the digest.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Io`].
-    pub fn put_document(&self, document: Document, text: &str) -> Result<String, StoreError> {
-        documents::put(&self.dir, document, text)
-    }
-
-    /// Stores the timeline of a schedule under the schedule's digest.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Io`].
-    pub fn put_timeline(&self, schedule: &str, timeline: &Timeline) -> Result<(), StoreError> {
-        let text = serde_json::to_string(timeline).map_err(|error| StoreError::Row {
-            cell: schedule.to_owned(),
-            repetition: 0,
-            reason: error.to_string(),
-        })?;
-        documents::put_as(&self.dir, Document::Timeline, schedule, &text)
     }
 }
 
@@ -189,27 +161,5 @@ impl Store {
     pub fn compact_schedules(&mut self) -> Result<Option<PathBuf>, StoreError> {
         let dir = self.dir.clone();
         self.schedules.as_mut().map_or(Ok(None), |rows| rows.compact(&dir))
-    }
-
-    /// Stores an instance with its labels under its digest. An intact existing file stays unchanged, labels included.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Io`], or [`StoreError::Labels`] if there is not one label per buffer.
-    pub fn put_instance(
-        &self,
-        instance: &planlab_dsa::Instance,
-        labels: &planlab_dsa::Labels,
-    ) -> Result<planlab_dsa::Digest, StoreError> {
-        instances::put_instance(&self.dir, instance, labels)
-    }
-
-    /// Stores a plan under its digest.
-    ///
-    /// # Errors
-    ///
-    /// [`StoreError::Io`].
-    pub fn put_plan(&self, plan: &planlab_dsa::Plan) -> Result<planlab_dsa::Digest, StoreError> {
-        instances::put_plan(&self.dir, plan)
     }
 }

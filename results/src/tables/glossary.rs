@@ -166,7 +166,7 @@ pub const COLUMNS: &[ColumnDoc] = documented! {
         loss "share" "1 - compute_ns / iteration_ns: how much slower than if all of it fitted"
         bound_ns "ns" "Time below which no schedule of bound_scope is, as proved"
         iteration_gap "share" "(iteration_ns - bound_ns) / bound_ns"
-        bound_evidence "text" "Evidence for `bound_ns`: compute, lp"
+        bound_evidence "text" "Evidence for `bound_ns`: compute, lp, search"
         bound_scope "text" "any; in older rows also classes: the schedules that `bound_ns` is about"
         kept "count" "Feature maps that stay on the device"
         swapped "count" "Feature maps that are copied to the host and back"
@@ -233,19 +233,13 @@ pub const COLUMNS: &[ColumnDoc] = documented! {
     }
 };
 
-/// The columns of a table.
 pub(super) fn columns_of(table: &str) -> impl Iterator<Item = &'static ColumnDoc> {
     COLUMNS.iter().filter(move |column| column.table == table)
 }
 
-/// The unit of a column; columns with the same name have the same unit in all tables.
-pub(super) fn unit_of(name: &str) -> &'static str {
-    COLUMNS.iter().find(|column| column.name == name).map_or("", |column| column.unit)
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
 
@@ -272,10 +266,10 @@ mod tests {
 
     #[test]
     fn no_column_is_listed_twice_or_has_two_units() {
-        let mut seen = BTreeSet::new();
+        let (mut seen, mut units) = (BTreeSet::new(), BTreeMap::new());
         for column in COLUMNS {
             assert!(seen.insert((column.table, column.name)), "{column:?}");
-            assert_eq!(column.unit, unit_of(column.name), "{column:?}");
+            assert_eq!(column.unit, *units.entry(column.name).or_insert(column.unit), "{column:?}");
         }
     }
 }

@@ -3,10 +3,8 @@
 mod collect;
 mod frames;
 mod glossary;
-mod replays;
 pub(crate) mod rows;
 mod scan;
-mod schedules;
 mod sql;
 
 pub(crate) use collect::{collect, columns_of, read, refused, small};

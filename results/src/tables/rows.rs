@@ -3,14 +3,13 @@
 use planlab_dsa::{Evidence, Scope};
 use polars::prelude::*;
 
-use super::glossary;
+use super::glossary::{ColumnDoc, columns_of};
 use crate::rows::{SEARCHES, Status};
 
 /// The table `rows` of SQL. Columns that a query does not use are not computed.
 pub(super) fn rows_table(rows: LazyFrame) -> LazyFrame {
-    let known = glossary::columns_of("rows").map(|column| signed_column(column.name));
     let rows = with_gap(with_best_bound(rows)).with_columns(computed_columns());
-    rows.with_columns(load_columns()).select(known.collect::<Vec<_>>())
+    rows.with_columns(load_columns()).select(signed_columns("rows"))
 }
 
 /// The loads by their names outside of files: what counts is `load`.
@@ -63,7 +62,6 @@ fn permits_hand_overs() -> Expr {
 /// The table `instances` of SQL.
 pub(super) fn instances_table(rows: LazyFrame) -> LazyFrame {
     let first = |name: &str| col(name).first();
-    let known = glossary::columns_of("instances").map(|column| signed_column(column.name));
     with_best_bound(rows)
         .with_columns(load_columns())
         .group_by_stable([col("instance")])
@@ -80,14 +78,17 @@ pub(super) fn instances_table(rows: LazyFrame) -> LazyFrame {
             len().alias("rows"),
         ])
         .with_columns([workload_group()])
-        .select(known.collect::<Vec<_>>())
+        .select(signed_columns("instances"))
 }
 
-/// A column with unsigned numbers made signed, so that a difference in SQL may be negative. A seed is not used in
-/// calculations and may need all its bits, so it stays unsigned.
-pub(super) fn signed_column(name: &str) -> Expr {
-    let is_number = matches!(glossary::unit_of(name), "bytes" | "ns" | "count");
-    if is_number { col(name).cast(DataType::Int64) } else { col(name) }
+/// The columns of a table, with unsigned numbers made signed, so that a difference in SQL may be negative. A seed is not
+/// used in calculations and may need all its bits, so it stays unsigned.
+pub(super) fn signed_columns(table: &str) -> Vec<Expr> {
+    let signed = |column: &ColumnDoc| match column.unit {
+        "bytes" | "ns" | "count" => col(column.name).cast(DataType::Int64),
+        _ => col(column.name),
+    };
+    columns_of(table).map(signed).collect()
 }
 
 /// Columns computed from one row alone.

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
-use crate::common;
-use planlab_dsa::{Scope, Stop};
+use crate::common::{self, sole_finding};
+use planlab_dsa::testing::test_instance;
+use planlab_dsa::{Labels, Offset, Plan, Scope, Stop};
 use planlab_results::audit::{Fault, Finding, audit};
 use planlab_results::queries::Tables;
 use planlab_results::{Record, Status, StoreError};
@@ -11,10 +12,6 @@ use planlab_results::{Record, Status, StoreError};
 /// The problems with the plans that a folder keeps for these rows.
 fn audit_plans(dir: &Path, rows: &[Record]) -> Result<Vec<Finding>, StoreError> {
     Tables::of_records(rows)?.audit_plans(dir)
-}
-
-fn faults(findings: &[Finding]) -> Vec<Fault> {
-    findings.iter().map(|finding| finding.fault).collect()
 }
 
 /// A row of one instance without a false result.
@@ -33,31 +30,27 @@ fn rows_that_agree_have_no_findings() {
 
 #[test]
 fn a_lower_plan_refutes_a_claimed_bound() {
-    let findings = audit(&[row("honest", 110, 100), row("liar", 120, 115), row("liar", 120, 115)]);
+    let claims = [row("honest", 110, 100), row("liar", 120, 115), row("liar", 120, 115)];
     let said = "liar claims that no plan is lower than 115 bytes (load), but honest has one of 110 bytes";
-    assert_eq!(faults(&findings), [Fault::RefutedBound]);
-    assert!(findings[0].message.ends_with(said) && findings[0].is_refutation(), "{findings:?}");
+    let finding = sole_finding(audit(&claims), Fault::RefutedBound);
+    assert!(finding.message.ends_with(said) && finding.is_refutation(), "{finding}");
 }
 
 #[test]
 fn a_plan_with_hand_overs_refutes_only_bounds_on_any_plan() {
-    let mut low = row("in-place", 90, 90);
-    (low.hand_overs, low.bound_scope) = (1, Scope::Any);
+    let low = Record { hand_overs: 1, bound_scope: Scope::Any, ..row("in-place", 90, 90) };
     let claim = row("exact", 100, 100);
     assert_eq!(audit(&[low.clone(), claim.clone()]), []);
     let any = Record { bound_scope: Scope::Any, ..claim };
-    let findings = audit(&[low, any]);
-    assert_eq!(faults(&findings), [Fault::RefutedBound]);
-    assert!(findings[0].message.contains(" 100 bytes ") && findings[0].message.ends_with(" 90 bytes"));
+    let finding = sole_finding(audit(&[low, any]), Fault::RefutedBound);
+    assert!(finding.message.contains(" 100 bytes ") && finding.message.ends_with(" 90 bytes"));
 }
 
 #[test]
 fn a_bound_that_its_own_row_gave_up_is_reported_once() {
-    let mut liar = row("liar", 120, 130);
-    liar.status = Status::BoundRefuted;
-    let findings = audit(&[row("a", 110, 100), liar]);
-    assert_eq!(faults(&findings), [Fault::Refuted]);
-    assert!(findings[0].message.contains(": bound-refuted: "), "{findings:?}");
+    let liar = Record { status: Status::BoundRefuted, ..row("liar", 120, 130) };
+    let finding = sole_finding(audit(&[row("a", 110, 100), liar]), Fault::Refuted);
+    assert!(finding.message.contains(": bound-refuted: "), "{finding}");
 }
 
 #[test]
@@ -73,9 +66,8 @@ fn statuses_that_contradict_their_row_are_found() {
         (with(Status::Feasible, Some(95), 90, None), "below the load 100"),
     ];
     for (row, reason) in cases {
-        let findings = audit(&[row]);
-        assert!(findings.len() == 1 && findings[0].to_string().contains(reason), "{reason}: {findings:?}");
-        assert!(!findings[0].is_refutation());
+        let finding = sole_finding(audit(&[row]), Fault::Inconsistent);
+        assert!(finding.message.contains(reason) && !finding.is_refutation(), "{reason}: {finding}");
     }
     assert_eq!(audit(&[with(Status::Infeasible, None, 100, Some(99))]), []);
     assert_eq!(audit(&[with(Status::Timeout, None, 100, None)]), []);
@@ -83,58 +75,36 @@ fn statuses_that_contradict_their_row_are_found() {
 
 #[test]
 fn an_arena_that_cannot_keep_its_capacity_is_refuted_by_any_plan() {
-    let stop = Some(Stop::Infeasible);
-    let claim = |target| Record {
-        status: Status::Infeasible,
-        stop,
-        height: None,
-        target_bytes: target,
-        ..row("exact", 0, 100)
-    };
+    let (status, stop) = (Status::Infeasible, Some(Stop::Infeasible));
+    let claim = |target_bytes| Record { status, stop, height: None, target_bytes, ..row("exact", 0, 100) };
     assert_eq!(audit(&[claim(None), claim(Some(200))]), []);
-    let findings = audit(&[claim(None), row("a", 120, 100)]);
-    assert_eq!(faults(&findings), [Fault::Refuted]);
-    assert!(findings[0].message.contains(": infeasible: "), "{findings:?}");
+    let finding = sole_finding(audit(&[claim(None), row("a", 120, 100)]), Fault::Refuted);
+    assert!(finding.message.contains(": infeasible: "), "{finding}");
     // This claim is about the given capacity.
     assert_eq!(audit(&[claim(Some(99)), row("a", 120, 100)]), []);
 }
 
 #[test]
 fn rows_of_one_instance_agree_on_it() {
-    let mut other = row("b", 120, 100);
-    other.relaxed_load = 99;
-    other.bound = 99;
-    let findings = audit(&[row("a", 120, 100), other]);
-    assert_eq!(faults(&findings), [Fault::InstanceMismatch]);
-    assert!(findings[0].message.ends_with("rows disagree on the load: 100, 99"), "{findings:?}");
-    let mut moved = row("b", 120, 100);
-    moved.instance = "cd".repeat(32);
-    let findings = audit(&[row("a", 120, 100), moved]);
-    assert_eq!(faults(&findings), [Fault::InstanceMismatch]);
-    assert!(findings[0].message.contains("rows disagree on the instance: "), "{findings:?}");
+    let other = Record { relaxed_load: 99, bound: 99, ..row("b", 120, 100) };
+    let finding = sole_finding(audit(&[row("a", 120, 100), other]), Fault::InstanceMismatch);
+    assert!(finding.message.ends_with("rows disagree on the load: 100, 99"), "{finding}");
+    let moved = Record { instance: "cd".repeat(32), ..row("b", 120, 100) };
+    let finding = sole_finding(audit(&[row("a", 120, 100), moved]), Fault::InstanceMismatch);
+    assert!(finding.message.contains("rows disagree on the instance: "), "{finding}");
 }
 
 #[test]
 fn missing_repetitions_are_named() {
-    let mut last = row("a", 120, 100);
-    last.repetition = 3;
-    let mut first = last.clone();
-    first.repetition = 1;
-    let findings = audit(&[last, first]);
-    assert_eq!(faults(&findings), [Fault::MissingRepetitions]);
-    assert!(findings[0].message.ends_with("no rows for repetitions 0, 2"), "{findings:?}");
+    let rows = [3, 1].map(|repetition| Record { repetition, ..row("a", 120, 100) });
+    let finding = sole_finding(audit(&rows), Fault::MissingRepetitions);
+    assert!(finding.message.ends_with("no rows for repetitions 0, 2"), "{finding}");
 }
 
-#[cfg(feature = "parquet")]
 #[test]
 fn a_stored_plan_that_does_not_fit_its_row_is_false() {
-    use planlab_dsa::{Buffer, Bytes, Instance, Labels, LiveRange, Offset, Plan};
-    use planlab_results::Store;
-
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let store = Store::open(dir.path()).expect("opens");
-    let buffer = Buffer::new(Bytes::new(8), LiveRange::new(0, 2).expect("not empty"));
-    let instance = Instance::from_buffers(vec![buffer.clone(), buffer]).expect("valid");
+    let (dir, store) = common::empty_store();
+    let instance = test_instance(&[(8, 0, 2); 2]);
     let digest = store.put_instance(&instance, &Labels::from_numbers(2)).expect("kept");
     let plan = |offset| Plan::from_offsets([0, offset].map(Offset::new));
     let with = |offset, height| {
@@ -147,23 +117,15 @@ fn a_stored_plan_that_does_not_fit_its_row_is_false() {
     assert_eq!(check(with(8, 16)), []);
     let findings = check(with(10, 16));
     assert!(findings[0].to_string().contains("its height is 18"), "{findings:?}");
-    let findings = check(with(4, 16));
-    assert_eq!(faults(&findings), [Fault::FalsePlan]);
-    assert!(findings[0].is_refutation());
+    assert!(sole_finding(check(with(4, 16)), Fault::FalsePlan).is_refutation());
 }
 
-#[cfg(feature = "parquet")]
 #[test]
 fn files_that_are_missing_or_damaged_are_findings_and_the_others_are_checked() {
-    use planlab_dsa::{Buffer, Bytes, Instance, Labels, LiveRange, Offset, Plan};
-    use planlab_results::Store;
-
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let store = Store::open(dir.path()).expect("opens");
+    let (dir, store) = common::empty_store();
     let mut rows = Vec::new();
     for size in [8, 16, 24] {
-        let buffer = Buffer::new(Bytes::new(size), LiveRange::new(0, 2).expect("not empty"));
-        let instance = Instance::from_buffers(vec![buffer]).expect("valid");
+        let instance = test_instance(&[(size, 0, 2)]);
         let plan = store.put_plan(&Plan::from_offsets([Offset::new(size)])).expect("kept");
         for planner in ["a", "b"] {
             let mut row = row(planner, 2 * size, size);

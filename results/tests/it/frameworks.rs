@@ -3,23 +3,16 @@
 use std::fs;
 use std::path::Path;
 
+use crate::common::{fixtures, sole_finding};
 use planlab_results::audit::{Fault, audit_ends, audit_frameworks};
 use planlab_results::framework::{FrameworkRow, read_frameworks};
 use planlab_results::{StoreError, merge_stores};
 
 /// A line in the format of the script.
 fn line(contender: &str, repetition: u32, started_ns: u64, digest: &str) -> String {
-    format!(
-        r#"{{"schema":1,"cell":"{contender}","repetition":{repetition},"framework":"torch-1.13.0a0","net":"resnet18",
-        "mode":"infer","batch":16,"threads":1,"contender":"{contender}","settings":"","status":"complete","reason":"",
-        "warm_up":6,"started_ns":{started_ns},"first_wall_ns":9,"first_cpu_ns":8,"first_faults":7,"wall_ns":[5,6],
-        "cpu_ns":[4,5],"faults":[0,1],"resident_before":100,"resident_peak":300,"steady_peak":200,"digest":"{digest}",
-        "requests":null,"planned":null,"plans":null,"planning_ns":null,"plan_height":null,"plan_load":null,
-        "provenance":{{"host":"h","cpu":"c","cores":2,"kernel":"k","governor":"g","turbo":"t","load_average_milli":1,
-        "concurrency":1,"git_commit":"a","git_dirty":false,"rustc":"r","flags":"f"}}}}"#
-    )
-    .replace('\n', "")
-        + "\n"
+    fixtures::framework("resnet18", contender, [4; 3], 1, digest)
+        .replace("\"repetition\":0", &format!("\"repetition\":{repetition}"))
+        .replace("\"started_ns\":1", &format!("\"started_ns\":{started_ns}"))
 }
 
 fn folder(lines: &str) -> tempfile::TempDir {
@@ -47,7 +40,7 @@ fn a_bad_line_is_named_with_its_file_and_the_reason() {
     for (bad, reason) in [
         ("[]\n".to_owned(), "not a row of a framework"),
         (line("glibc", 0, 1, "x").replace("\"net\":\"resnet18\",", ""), "missing field `net`"),
-        (line("glibc", 0, 1, "x").replace("[0,1]", "[0]"), "different lengths"),
+        (line("glibc", 0, 1, "x").replace("[1,3,2]", "[1]"), "different lengths"),
         (line("glibc", 0, 1, "x").replace("\"digest\":\"x\"", "\"digest\":null"), "no `digest`"),
     ] {
         let folder = folder(&(line("tcmalloc", 0, 1, "x") + &bad));
@@ -66,9 +59,7 @@ fn a_line_that_was_cut_short_is_left_out_and_told() {
     let whole = line("glibc", 0, 1, "x");
     let folder = folder(&(whole.clone() + &whole[..40]));
     assert_eq!(read(folder.path()).len(), 1);
-    let findings = audit_ends(folder.path()).expect("looked at");
-    let [torn] = findings.as_slice() else { panic!("{findings:?}") };
-    assert_eq!(torn.fault, Fault::TornLine);
+    let torn = sole_finding(audit_ends(folder.path()).expect("looked at"), Fault::TornLine);
     assert!(
         torn.message.contains("frameworks.jsonl:2: the last line was cut short after 40 bytes"),
         "{torn}"
@@ -94,8 +85,7 @@ fn outputs_that_differ_are_found() {
     let equal = line("glibc", 0, 1, "x") + &line("planlab", 0, 1, "x");
     assert_eq!(audit_frameworks(&read(folder(&equal).path())), []);
     let other = equal + &line("tcmalloc", 0, 1, "y");
-    let findings = audit_frameworks(&read(folder(&other).path()));
-    let [finding] = &findings[..] else { panic!("{findings:?}") };
+    let finding = sole_finding(audit_frameworks(&read(folder(&other).path())), Fault::InstanceMismatch);
     let text = finding.to_string();
     assert!(text.contains("x of glibc and planlab") && text.contains("y of tcmalloc"), "{text}");
     assert!(!finding.is_refutation());

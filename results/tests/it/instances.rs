@@ -5,7 +5,9 @@ use planlab_dsa::{
     Alignment, Arena, ArenaId, Buffer, BufferId, Bytes, Digest, InPlace, Instance, KeepApart, Label, Labels,
     LiveRange, Offset, Pause, Plan,
 };
-use planlab_results::{Store, StoreError, load_instance, load_plan};
+use planlab_results::{StoreError, load_instance, load_plan};
+
+use crate::common::empty_store;
 
 fn range(start: u32, end: u32) -> LiveRange {
     LiveRange::new(start, end).expect("not empty")
@@ -45,15 +47,9 @@ fn rich() -> (Instance, Labels) {
     (instance, labels)
 }
 
-fn store() -> (tempfile::TempDir, Store) {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    let store = Store::open(dir.path()).expect("opens");
-    (dir, store)
-}
-
 #[test]
 fn instances_and_labels_come_back_with_everything() {
-    let (dir, store) = store();
+    let (dir, store) = empty_store();
     let plain = Instance::from_buffers(vec![Buffer::new(Bytes::new(1), range(0, 1))]).expect("valid");
     let empty = Instance::from_buffers(Vec::new()).expect("valid");
     let numbered = |instance: &Instance| Labels::from_numbers(instance.len());
@@ -69,7 +65,7 @@ fn instances_and_labels_come_back_with_everything() {
 
 #[test]
 fn plans_come_back_with_their_hand_overs_in_order() {
-    let (dir, store) = store();
+    let (dir, store) = empty_store();
     let pair = |input, output| InPlace { input: BufferId::new(input), output: BufferId::new(output) };
     let offsets = vec![Offset::new(0), Offset::new(u64::MAX)];
     let plans = [
@@ -86,14 +82,14 @@ fn plans_come_back_with_their_hand_overs_in_order() {
 
 #[test]
 fn labels_of_another_instance_are_refused() {
-    let (_dir, store) = store();
+    let (_dir, store) = empty_store();
     let error = store.put_instance(&rich().0, &Labels::from_numbers(2)).expect_err("refused");
     assert!(matches!(error, StoreError::Labels { labels: 2, buffers: 5 }), "{error}");
 }
 
 #[test]
 fn a_file_under_a_false_name_is_found_out() {
-    let (dir, store) = store();
+    let (dir, store) = empty_store();
     let one = store.put_plan(&Plan::from_offsets([Offset::new(1)])).expect("kept");
     let other = Digest::of_bytes(b"other");
     let path = |digest| dir.path().join(format!("plans/{digest}.parquet"));

@@ -2,17 +2,19 @@
 //! SQL.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use planlab_dsa::performance::End;
 use planlab_dsa::{Bytes, Evidence, Scope, gap};
 use planlab_results::audit::{Fault, audit};
 use planlab_results::queries::{Cell, QueryAnswer, Tables};
-use planlab_results::replay::read_rows;
-use planlab_results::{Lane, Point, Record, Status, Store, StoreError, read_records};
-use tempfile::{TempDir, tempdir};
+use planlab_results::replay::{ReplayRow, read_rows};
+use planlab_results::statistics::median;
+use planlab_results::{Lane, Point, Record, Status, Store, StoreError, group_by, read_records};
+use tempfile::TempDir;
 
-use crate::common::row;
+use crate::common::{empty_store, folder, row, sole_finding, store_of};
+use crate::records::copy_records;
 
 /// The query under a heading of docs/QUERIES.md.
 fn question(heading: &str) -> String {
@@ -22,16 +24,9 @@ fn question(heading: &str) -> String {
     rest.split_once("```").expect("its end").0.to_owned()
 }
 
-fn records(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("records").join(name)
-}
-
 /// A store of curated records, and its rows.
 pub(crate) fn curated() -> (TempDir, Vec<Record>) {
-    let store = tempdir().expect("a folder");
-    std::fs::create_dir(store.path().join("shards")).expect("a folder");
-    let shard = store.path().join("shards/rows-0001.parquet");
-    std::fs::copy(records("2026-11-21-2-core-vm").join("rows.parquet"), shard).expect("records");
+    let store = copy_records("2026-11-21-2-core-vm");
     let rows = read_records(store.path()).expect("rows");
     assert!(rows.len() > 1000, "{}", rows.len());
     (store, rows)
@@ -73,8 +68,7 @@ struct Best {
 
 /// By brute force over all pairs of rows.
 fn bests(rows: &[Record]) -> BTreeMap<&str, Best> {
-    let mut by_instance: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
-    rows.iter().for_each(|row| by_instance.entry(&row.instance).or_default().push(row));
+    let by_instance = group_by(rows, |row| row.instance.as_str());
     let best = |rows: &Vec<&Record>| {
         let height = rows.iter().filter_map(|row| row.height).min();
         let honest = rows.iter().filter(|row| row.status != Status::BoundRefuted);
@@ -89,19 +83,12 @@ fn gap_of(row: &Record, bests: &BTreeMap<&str, Best>) -> Option<f64> {
     Some(gap(Bytes::new(row.height?), Bytes::new(bests[row.instance.as_str()].bound)))
 }
 
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let at = values.len() / 2;
-    if values.len() % 2 == 1 { values[at] } else { values[at - 1].midpoint(values[at]) }
-}
-
 #[test]
 fn who_plans_best() {
     let (store, rows) = curated();
     let bests = bests(&rows);
-    let mut planners: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
     let counts = |row: &&Record| row.repetition == 0 && row.target_bytes.is_none() && row.status.is_answer();
-    rows.iter().filter(counts).for_each(|row| planners.entry(&row.planner).or_default().push(row));
+    let planners = group_by(rows.iter().filter(counts), |row| row.planner.as_str());
     let answer = answer(store.path(), &question("Who plans best?"));
     assert_eq!(answer.columns, ["planner", "workloads", "mean_gap", "optimal"]);
     assert_eq!(answer.rows.len(), planners.len());
@@ -155,7 +142,7 @@ fn how_planning_time_grows() {
     for (line, ((planner, buffers), times)) in answer.rows.iter().zip(times) {
         assert_eq!((text(&line[0]), whole(&line[1])), (planner, buffers));
         assert_eq!(whole(&line[2]), times.len() as u64);
-        assert!(near(real(&line[3]), median(times) / 1e6), "{line:?}");
+        assert!(near(real(&line[3]), median(&times).expect("times") / 1e6), "{line:?}");
     }
 }
 
@@ -188,15 +175,10 @@ fn where_one_planner_beats_another() {
 
 #[test]
 fn which_allocator_wastes_the_most() {
-    let store = tempdir().expect("a folder");
-    let packed = std::fs::File::open(records("2026-11-22-2-core-vm-allocators").join("replays.jsonl.zst"));
-    let replays = zstd::decode_all(packed.expect("records")).expect("zstd");
-    std::fs::write(store.path().join("replays.jsonl"), replays).expect("writable");
+    let store = copy_records("2026-11-22-2-core-vm-allocators");
     let rows = read_rows(store.path()).expect("replays");
-    let mut groups: BTreeMap<(&str, &str), Vec<_>> = BTreeMap::new();
-    for row in rows.iter().filter(|row| row.performance.status == End::Complete && row.capacity.is_none()) {
-        groups.entry((&row.contender, &row.device)).or_default().push(row);
-    }
+    let counts = |row: &&ReplayRow| row.performance.status == End::Complete && row.capacity.is_none();
+    let groups = group_by(rows.iter().filter(counts), |row| (row.contender.as_str(), row.device.as_str()));
     let answer = answer(store.path(), &question("Which allocator wastes the most memory?"));
     assert!(!groups.is_empty());
     assert_eq!(answer.rows.len(), groups.len());
@@ -215,13 +197,11 @@ fn which_allocator_wastes_the_most() {
 
 /// Compares the cells, the rows by status and the audit with loops over the rows.
 #[test]
-#[expect(clippy::too_many_lines, reason = "a table after another")]
 fn tables_agree_with_loops_over_the_rows() {
     let (store, rows) = curated();
     let bests = bests(&rows);
     let tables = Tables::open(store.path()).expect("tables");
-    let mut by_cell: BTreeMap<&str, Vec<&Record>> = BTreeMap::new();
-    rows.iter().for_each(|row| by_cell.entry(&row.cell).or_default().push(row));
+    let by_cell = group_by(&rows, |row| row.cell.as_str());
     let cells = tables.cells(str::cmp).expect("cells");
     let listing = tables.list_rows(&cells).expect("rows");
     let cells = cells.rows().expect("rows");
@@ -238,10 +218,10 @@ fn tables_agree_with_loops_over_the_rows() {
         assert_eq!((cell.gap, cell.fragmentation()), (gap, first.fragmentation()));
         let timed = rows.iter().filter(|row| row.lane == Lane::Timing && row.status.is_answer());
         let samples: Vec<f64> = timed.flat_map(|row| &row.samples_ns).map(|&ns| ns as f64).collect();
-        assert_eq!(cell.time_ns, (!samples.is_empty()).then(|| median(samples)), "{cell:?}");
+        assert_eq!(cell.time_ns, median(&samples), "{cell:?}");
     }
-    assert_eq!(listing.len(), rows.len());
-    for listed in listing.rows(0, listing.len()).expect("rows") {
+    assert_eq!(listing.row_count(), rows.len());
+    for listed in listing.rows(0, listing.row_count()).expect("rows") {
         let row = by_cell[&*cells[listed.number as usize].cell]
             .iter()
             .find(|row| row.repetition == listed.repetition);
@@ -264,10 +244,8 @@ fn tables_agree_with_loops_over_the_rows() {
         };
         assert_eq!(rows.iter().filter(is_one).count() as u64, count);
     }
-    assert_eq!(
-        tables.machines().expect("machines").iter().map(|(_, _, count)| count).sum::<u64>(),
-        rows.len() as u64
-    );
+    let machines = tables.machines().expect("machines");
+    assert_eq!(machines.iter().map(|(_, _, count)| count).sum::<u64>(), rows.len() as u64);
     let suites: BTreeSet<String> =
         rows.iter().map(|row| row.suite.clone()).filter(|suite| !suite.is_empty()).collect();
     assert_eq!(tables.suites().expect("suites"), suites);
@@ -287,8 +265,7 @@ fn a_digest_knows_the_rows_and_not_their_order_or_files() {
     let digest = |rows: &[Record]| Tables::of_records(rows).expect("tables").rows_digest().expect("a digest");
     let turned: Vec<Record> = rows.iter().rev().cloned().collect();
     assert_eq!(digest(&rows), digest(&turned));
-    let folder = tempdir().expect("a folder");
-    let mut store = Store::open(folder.path()).expect("a store");
+    let (folder, mut store) = empty_store();
     store.append_all(&rows[..2]).expect("appended");
     store.compact().expect("a shard");
     store.append(&rows[2]).expect("appended");
@@ -308,8 +285,7 @@ fn a_digest_knows_the_rows_and_not_their_order_or_files() {
 /// A query sees the same rows as a reader: shards, the later journal, only the latest row of each key.
 #[test]
 fn the_latest_row_counts_wherever_it_is() {
-    let folder = tempdir().expect("a folder");
-    let mut store = Store::open(folder.path()).expect("a store");
+    let (folder, mut store) = empty_store();
     let with = |cell: &str, height| Record { height: Some(height), load: 100, ..row(cell, 0) };
     store.append_all(&[with("a", 200), with("b", 120)]).expect("appended");
     store.compact().expect("a shard");
@@ -329,21 +305,18 @@ fn the_latest_row_counts_wherever_it_is() {
 /// A filter on rows must not affect values computed over all rows of an instance.
 #[test]
 fn a_bound_of_another_planner_counts_for_the_gap() {
-    let folder = tempdir().expect("a folder");
-    let mut store = Store::open(folder.path()).expect("a store");
     let with = |planner: &str, height, bound| {
         let planner = planner.to_owned();
         Record { height: Some(height), bound, planner: planner.clone(), ..row(&planner, 0) }
     };
-    store.append_all(&[with("a", 150, 100), with("b", 120, 120)]).expect("appended");
+    let folder = store_of(&[with("a", 150, 100), with("b", 120, 120)]);
     let answer = answer(folder.path(), "SELECT gap FROM rows WHERE planner = 'a'");
     assert_eq!(answer.rows, [[Cell::Real(0.25)]]);
 }
 
 #[test]
 fn an_empty_store_has_empty_tables() {
-    let folder = tempdir().expect("a folder");
-    Store::open(folder.path()).expect("a store");
+    let folder = store_of(&[]);
     for table in ["rows", "replays", "instances"] {
         assert!(answer(folder.path(), &format!("SELECT * FROM {table}")).rows.is_empty(), "{table}");
     }
@@ -351,9 +324,7 @@ fn an_empty_store_has_empty_tables() {
 
 #[test]
 fn what_is_no_question_is_an_error_that_says_so() {
-    let folder = tempdir().expect("a folder");
-    let mut store = Store::open(folder.path()).expect("a store");
-    store.append(&row("a", 0)).expect("appended");
+    let folder = store_of(&[row("a", 0)]);
     let tables = Tables::open(folder.path()).expect("tables");
     let named = [
         ("SELECT nothing FROM rows", "nothing"),
@@ -401,7 +372,7 @@ fn older(planner: &str, cell: &str, height: u64, bound: u64, bound_scope: Scope)
 
 #[test]
 fn older_rows_whose_load_is_not_lower_lose_no_scope() {
-    let folder = tempdir().expect("a folder");
+    let folder = folder();
     let plain = Record {
         target_bytes: Some(112),
         status: Status::Infeasible,
@@ -441,18 +412,13 @@ fn older_rows_whose_load_is_not_lower_lose_no_scope() {
 
 #[test]
 fn older_rows_are_measured_against_the_bound_on_any_plan() {
-    let folder = tempdir().expect("a folder");
     let of = |planner: &str, height: u64, bound: u64| Record {
-        planner: planner.to_owned(),
-        height: Some(height),
         relaxed_load: 90,
-        bound,
-        status: if height == bound { Status::Optimal } else { Status::Feasible },
-        ..row(planner, 0)
+        ..older(planner, planner, height, bound, Scope::NoHandOver)
     };
     let low = Record { hand_overs: 1, bound_scope: Scope::Any, ..of("in-place", 90, 90) };
     let old = Record { bound_evidence: Evidence::Search, ..of("exact", 110, 110) };
-    let mut store = Store::open(folder.path()).expect("a store");
+    let (folder, mut store) = empty_store();
     store.append_all(&[old, low]).expect("writable");
     store.compact().expect("compacts");
     let rows = read_records(folder.path()).expect("rows");
@@ -478,7 +444,6 @@ fn older_rows_are_measured_against_the_bound_on_any_plan() {
     // The claim about plans without hand-overs can still be refuted by one.
     store.append(&of("lower", 105, 100)).expect("writable");
     let findings = Tables::open(folder.path()).and_then(|tables| tables.audit()).expect("rows");
-    let [refuted] = findings.as_slice() else { panic!("{findings:?}") };
-    assert_eq!(refuted.fault, Fault::RefutedBound);
+    let refuted = sole_finding(findings, Fault::RefutedBound);
     assert!(refuted.message.contains(" 110 bytes ") && refuted.message.ends_with(" 105 bytes"), "{refuted}");
 }

@@ -8,6 +8,9 @@ use planlab_results::framework::read_frameworks;
 use planlab_results::replay::read_rows;
 use planlab_results::schedule::read_schedules;
 use planlab_results::{Store, merge_stores, read_records};
+use tempfile::TempDir;
+
+use crate::common::folder;
 
 /// The numbers of rows, replays, schedules and framework rows in each folder.
 const RECORDS: [(&str, [usize; 4]); 16] = [
@@ -21,21 +24,23 @@ const RECORDS: [(&str, [usize; 4]); 16] = [
     ("2026-11-23-2-core-vm-frameworks", [0, 0, 0, 80]),
     ("2026-11-23-2-core-vm-frameworks-batches", [0, 0, 0, 219]),
     ("2026-11-23-2-core-vm-models", [1529, 432, 0, 0]),
-    ("2026-11-23-2-core-vm-offload", [0, 0, 1030, 0]),
     ("2026-11-24-2-core-vm-leaderboard", [881, 0, 0, 0]),
     // Pictures, without rows.
     ("2026-11-24-2-core-vm-pages", [0, 0, 0, 0]),
     ("2026-11-25-2-core-vm-pages", [0, 0, 0, 0]),
     ("2026-11-25-2-core-vm-tilings", [623, 0, 0, 0]),
     ("2026-11-25-2-core-vm-viewer", [0, 0, 0, 0]),
+    ("2026-11-26-2-core-vm-offload", [0, 0, 1030, 0]),
 ];
 
 fn curated() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("records")
 }
 
-/// Makes a store from a folder of records: its tables as shards, its replays as the single file of earlier versions.
-fn store_of(name: &str, store: &Path) {
+/// A store of a folder of records: its tables as shards, its replays as the single file of earlier versions.
+pub(crate) fn copy_records(name: &str) -> TempDir {
+    let copy = folder();
+    let store = copy.path();
     for folder in ["shards", "schedules"] {
         fs::create_dir_all(store.join(folder)).expect("makes folders");
     }
@@ -52,6 +57,7 @@ fn store_of(name: &str, store: &Path) {
             fs::write(store.join(plain).with_extension("jsonl"), text).expect("writes");
         }
     }
+    copy
 }
 
 #[test]
@@ -65,8 +71,7 @@ fn every_folder_is_known() {
 #[test]
 fn all_rows_are_read_and_none_contradicts_another() {
     for (name, counts) in RECORDS {
-        let dir = tempfile::tempdir().expect("a folder");
-        store_of(name, dir.path());
+        let dir = copy_records(name);
         let (records, played) = (read_records(dir.path()).expect(name), read_rows(dir.path()).expect(name));
         let schedules = read_schedules(dir.path()).expect(name);
         let frameworks = read_frameworks(dir.path()).expect(name);
@@ -81,8 +86,7 @@ fn all_rows_are_read_and_none_contradicts_another() {
 
 #[test]
 fn an_old_file_of_replays_is_merged_and_compacted_without_a_loss() {
-    let (old, new) = (tempfile::tempdir().expect("a folder"), tempfile::tempdir().expect("a folder"));
-    store_of("2026-11-22-2-core-vm-allocators", old.path());
+    let (old, new) = (copy_records("2026-11-22-2-core-vm-allocators"), folder());
     let mut before = read_rows(old.path()).expect("reads");
     merge_stores(&[old.path()], new.path()).expect("merges");
     let mut store = Store::open(new.path()).expect("opens");

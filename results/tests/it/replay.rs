@@ -3,67 +3,16 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use planlab_dsa::performance::{CallTime, End, Performance, Sample, Work};
+use crate::common::fixtures::replay as row;
+use crate::common::{empty_store, folder, sole_finding};
+use planlab_dsa::performance::{End, Performance};
 use planlab_results::audit::{Fault, audit_replays};
-use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow, ReplayWriter, append_rows, read_rows};
-use planlab_results::{Provenance, Repair, Store, StoreError, merge_stores, read_records, repair_store};
-
-/// A row with a value in every column, difficult ones included.
-fn row(cell: &str, repetition: u32) -> ReplayRow {
-    let sample = Sample {
-        propagations: 1,
-        wall_ns: u64::MAX,
-        reserved: Some(512),
-        reserved_peak: Some(1024),
-        ..Sample::default()
-    };
-    ReplayRow {
-        schema: REPLAY_SCHEMA,
-        cell: cell.to_owned(),
-        repetition,
-        suite: "smoke".to_owned(),
-        workload: "chainer/alexnet/infer/b1".into(),
-        sequence: vec!["a".to_owned(), "b".to_owned()],
-        until: Some(9),
-        instance: "ab".repeat(32),
-        requests: 46,
-        contender: "cupy2rc1-pool".to_owned(),
-        planner: None,
-        plan: Some("cd".repeat(32)),
-        device: "simulated".to_owned(),
-        device_name: String::new(),
-        work: Work::Pattern,
-        threads: 1,
-        capacity: None,
-        performance: Performance {
-            status: End::Complete,
-            reason: "a \"quote\", a\nline and a \u{1f600}".to_owned(),
-            warm_up: 4,
-            is_steady: true,
-            samples: vec![sample; 2],
-            alloc: Some(CallTime { median_ps: 1_500, p99_ps: 9_000, batches: 200 }),
-            reserved_peak: 512,
-            used_peak: Some(512),
-            device_allocations: 3,
-            search_steps: 12,
-            ..Performance::default()
-        },
-        requested_peak: 100,
-        retained: Some(7),
-        touched_bytes: None,
-        l2_bytes: None,
-        started_ns: 1,
-        provenance: Provenance { host: "h".to_owned(), cores: 2, ..Provenance::default() },
-    }
-}
+use planlab_results::replay::{ReplayRow, ReplayWriter, append_rows, read_rows};
+use planlab_results::{Repair, Store, StoreError, merge_stores, read_records, repair_store};
 
 /// The row with another status.
 fn ended(status: End, row: ReplayRow) -> ReplayRow {
     ReplayRow { performance: Performance { status, ..row.performance }, ..row }
-}
-
-fn folder() -> tempfile::TempDir {
-    tempfile::tempdir().expect("a temporary folder")
 }
 
 fn file(dir: &Path) -> PathBuf {
@@ -108,8 +57,7 @@ fn a_folder_of_replays_alone_is_a_store_without_records() {
 
 #[test]
 fn rows_are_appended_while_a_store_is_open() {
-    let dir = folder();
-    let store = Store::open(dir.path()).expect("opens");
+    let (dir, store) = empty_store();
     append(dir.path(), &[row("a", 0)]);
     assert_eq!(read_rows(store.dir()).expect("reads"), [row("a", 0)]);
 }
@@ -152,10 +100,8 @@ fn a_repair_sets_damaged_replays_aside_and_an_open_writer_goes_on() {
     assert!(matches!(read_rows(dir.path()), Err(StoreError::BadLine { line: 3, .. })));
     let repairs = repair_store(dir.path()).expect("repairs");
     assert!(matches!(repairs.as_slice(), [Repair::Lines { lines, .. }] if lines == &[3]), "{repairs:?}");
-    assert_eq!(
-        fs::read_to_string(dir.path().join("replays.jsonl.damaged")).expect("there").lines().count(),
-        1
-    );
+    let aside = fs::read_to_string(dir.path().join("replays.jsonl.damaged")).expect("there");
+    assert_eq!(aside.lines().count(), 1);
     writer.append(&[row("d", 0)]).expect("appends to the file that is there now");
     assert_eq!(read_rows(dir.path()).expect("reads"), [row("a", 0), row("b", 0), row("d", 0)]);
 }
@@ -192,14 +138,14 @@ fn an_audit_finds_corruption_and_contradictions() {
     let over = ReplayRow { capacity: Some(511), ..row("a", 0) };
     assert!(audit_replays(&[over])[0].to_string().contains("reserved 512 bytes of a capacity of 511"));
     let other = ReplayRow { requests: 47, ..row("a", 1) };
-    let findings = audit_replays(&[row("a", 0), other]);
-    assert!(findings.len() == 1 && findings[0].fault == Fault::InstanceMismatch, "{findings:?}");
-    let findings = audit_replays(&[row("a", 1)]);
-    assert!(findings.len() == 1 && findings[0].fault == Fault::MissingRepetitions, "{findings:?}");
+    sole_finding(audit_replays(&[row("a", 0), other]), Fault::InstanceMismatch);
+    sole_finding(audit_replays(&[row("a", 1)]), Fault::MissingRepetitions);
 }
 
 #[cfg(feature = "parquet")]
 mod parquet {
+    use planlab_results::audit::audit_ends;
+
     use super::*;
 
     /// A store whose rows are in a shard; also returns the shard.
@@ -241,8 +187,7 @@ mod parquet {
         fs::write(file(dir.path()), &bytes[..bytes.len() - 9]).expect("writes");
         let mut store = Store::open(dir.path()).expect("opens");
         assert_eq!(store.compact_replays().expect("leaves it"), None);
-        let findings = planlab_results::audit::audit_ends(dir.path()).expect("reads");
-        assert!(findings.len() == 1 && findings[0].fault == Fault::TornLine, "{findings:?}");
+        sole_finding(audit_ends(dir.path()).expect("reads"), Fault::TornLine);
     }
 
     #[test]
@@ -259,9 +204,8 @@ mod parquet {
 
     #[test]
     fn only_a_manifest_that_names_replays_is_of_the_newer_version() {
-        let dir = folder();
+        let (dir, mut store) = empty_store();
         let manifest = || fs::read_to_string(dir.path().join("manifest.json")).expect("there");
-        let mut store = Store::open(dir.path()).expect("opens");
         store.append(&crate::common::row("a", 0)).expect("appends");
         store.compact().expect("compacts").expect("there is a row");
         drop(store);

@@ -3,89 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use planlab_dsa::{Evidence, Stop};
+use crate::common::fixtures::{schedule as row, span};
+use crate::common::folder;
 use planlab_results::audit::audit_schedules;
 use planlab_results::schedule::{
-    Disturbance, Document, Improvement, MemoryStep, SCHEDULE_SCHEMA, ScheduleRow, Timeline, TimelineSpan,
-    load_document, load_timeline, read_schedules,
+    Document, MemoryStep, ScheduleRow, Timeline, load_document, load_timeline, read_schedules,
 };
-use planlab_results::{Provenance, Status, Store, StoreError, merge_stores, repair_store};
-
-/// A row with a value in every column, difficult ones included.
-#[expect(clippy::too_many_lines, reason = "one row, all fields")]
-fn row(cell: &str, scheduler: &str) -> ScheduleRow {
-    ScheduleRow {
-        schema: SCHEDULE_SCHEMA,
-        cell: cell.to_owned(),
-        repetition: 0,
-        suite: "offload/smoke".to_owned(),
-        workload: "model/resnet50/train/b512".into(),
-        problem: "ab".repeat(32),
-        batch: 512,
-        functions: 175,
-        maps: 105,
-        machine: "x86-pcie3".to_owned(),
-        rates_digest: Some("cd".repeat(32)),
-        times: Some("roofline".to_owned()),
-        copy_out: 12e9,
-        copy_in: 12.5e9,
-        capacity: 14_950_000_000,
-        base: 300_000_000,
-        compute_ns: 1_600_000_000,
-        scheduler: scheduler.to_owned(),
-        scheduler_version: "0123".to_owned(),
-        seed: 7,
-        wall_limit_ns: Some(60_000_000_000),
-        memory_limit_bytes: None,
-        work_limit: Some(10_000),
-        mechanism: "rlimit".to_owned(),
-        status: Status::Feasible,
-        stop: Some(Stop::Finished),
-        reason: "a \"quote\", a\nline".to_owned(),
-        exit_code: Some(0),
-        signal: None,
-        stderr_tail: String::new(),
-        iteration_ns: Some(2_000_000_000),
-        bound_ns: 1_700_000_000,
-        bound_evidence: "lp".to_owned(),
-        bound_scope: "classes".to_owned(),
-        kept: Some(66),
-        swapped: Some(12),
-        recomputed: Some(27),
-        copied_out: Some(1 << 33),
-        recompute_ns: Some(1000),
-        live_peak: Some(14_940_000_000),
-        best_fit_height: Some(15_900_000_000),
-        height: Some(14_945_000_000),
-        height_bound: Some(14_940_000_000),
-        height_evidence: Evidence::Load,
-        planner: "portfolio".to_owned(),
-        planner_wall_ns: None,
-        planner_status: "feasible".to_owned(),
-        planner_reason: String::new(),
-        disturbed: vec![Disturbance {
-            percent: 5,
-            draws: 50,
-            median_ns: 2_010_000_000,
-            worst_ns: 2_100_000_000,
-            compute_ns: 1_600_000_001,
-        }],
-        elapsed_ns: Some(500_000_000),
-        cpu_ns: None,
-        peak_rss_bytes: Some(1 << 24),
-        work: 4321,
-        trajectory: vec![Improvement { elapsed_ns: 1, work: 1, iteration_ns: 2_000_000_000 }],
-        instance: None,
-        plan: None,
-        schedule: None,
-        started_ns: 1,
-        provenance: Provenance { host: "h".to_owned(), cores: 2, ..Provenance::default() },
-    }
-}
-
-fn folder() -> tempfile::TempDir {
-    tempfile::tempdir().expect("a temporary folder")
-}
+use planlab_results::{Status, Store, StoreError, merge_stores, repair_store};
 
 fn store(folder: &Path, rows: &[ScheduleRow]) -> Store {
     let mut store = Store::open(folder).expect("opens");
@@ -142,14 +66,7 @@ fn a_merge_takes_rows_and_documents() {
     let store_one = store(one.path(), &[row("a", "swap-all")]);
     let digest = store_one.put_document(Document::Schedule, "{}\n").expect("kept");
     let timeline = Timeline {
-        spans: vec![TimelineSpan {
-            engine: "compute".to_owned(),
-            task: "forward".to_owned(),
-            name: "conv".to_owned(),
-            bytes: 8,
-            start_ns: 0,
-            end_ns: 5,
-        }],
+        spans: vec![span("compute", "forward", 0, 5)],
         memory: vec![MemoryStep { at_ns: 0, bytes: 8 }],
         capacity: 10,
         iteration_ns: 5,

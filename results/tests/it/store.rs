@@ -3,20 +3,16 @@
 use std::fs;
 use std::path::Path;
 
-use crate::common::row;
+use crate::common::{empty_store, folder, row, sole_finding, store_of};
 use planlab_results::audit::{Fault, Finding, audit_ends};
 use planlab_results::{
     Record, Repair, SCHEMA, Status, Store, StoreError, merge_stores, read_records, repair_store,
 };
 
 fn failed(cell: &str) -> Record {
-    let mut row = row(cell, 0);
-    row.status = Status::Crashed;
-    row.height = None;
-    row.signal = Some(11);
-    row.samples_ns.clear();
-    row.trajectory.clear();
-    row
+    let (samples_ns, trajectory) = (Vec::new(), Vec::new());
+    let (status, signal) = (Status::Crashed, Some(11));
+    Record { status, height: None, signal, samples_ns, trajectory, ..row(cell, 0) }
 }
 
 fn journal(dir: &Path) -> std::path::PathBuf {
@@ -27,15 +23,8 @@ fn name(path: &Path) -> String {
     path.file_name().expect("a file").to_string_lossy().into_owned()
 }
 
-fn folder() -> tempfile::TempDir {
-    tempfile::tempdir().expect("a temporary folder")
-}
-
-/// A store with these rows in its journal.
-fn store_of(rows: &[Record]) -> tempfile::TempDir {
-    let dir = folder();
-    Store::open(dir.path()).expect("opens").append_all(rows).expect("appends");
-    dir
+fn append(dir: &Path, row: &Record) {
+    Store::open(dir).expect("opens").append(row).expect("appends");
 }
 
 /// Changes the row of a cell in the journal, so that it does not match its checksum.
@@ -52,8 +41,7 @@ fn refusals(dir: &Path) -> [StoreError; 2] {
 
 #[test]
 fn rows_come_back_as_they_were_and_the_latest_counts() {
-    let dir = folder();
-    let mut store = Store::open(dir.path()).expect("opens");
+    let (dir, mut store) = empty_store();
     for row in [failed("a"), row("b", 0), row("b", 1), row("a", 0)] {
         store.append(&row).expect("appends");
     }
@@ -69,12 +57,9 @@ fn rows_come_back_as_they_were_and_the_latest_counts() {
 
 #[test]
 fn a_torn_last_line_is_dropped_with_a_notice_whatever_its_length() {
-    let dir = folder();
-    let mut store = Store::open(dir.path()).expect("opens");
-    store.append(&row("a", 0)).expect("appends");
+    let dir = store_of(&[row("a", 0)]);
     let whole = fs::read(journal(dir.path())).expect("reads");
-    store.append(&row("b", 0)).expect("appends");
-    drop(store);
+    append(dir.path(), &row("b", 0));
     let both = fs::read(journal(dir.path())).expect("reads");
     for cut in [whole.len() + 1, whole.len() + 20, both.len() - 2] {
         fs::write(journal(dir.path()), &both[..cut]).expect("writes");
@@ -117,8 +102,7 @@ fn a_damaged_line_is_an_error_that_names_it_wherever_it_is() {
 
 #[test]
 fn a_repair_sets_damaged_lines_aside_and_keeps_the_others() {
-    let dir = folder();
-    let mut store = Store::open(dir.path()).expect("opens");
+    let (dir, mut store) = empty_store();
     store.append_all(&[row("a", 0), row("b", 0), row("c", 0), row("d", 0)]).expect("appends");
     assert!(matches!(repair_store(dir.path()), Err(StoreError::Locked { .. })), "a writer is at work");
     drop(store);
@@ -139,18 +123,8 @@ fn a_repair_sets_damaged_lines_aside_and_keeps_the_others() {
     damage(dir.path(), "a");
     assert_eq!(repair_store(dir.path()).expect("repairs").len(), 1);
     assert_eq!(fs::read_to_string(aside).expect("they are there").lines().count(), 4);
-    Store::open(dir.path()).expect("opens").append(&row("a", 0)).expect("appends");
+    append(dir.path(), &row("a", 0));
     assert_eq!(read_records(dir.path()).expect("reads"), [row("c", 0), row("a", 0)]);
-}
-
-#[test]
-fn a_row_of_a_newer_schema_is_refused_and_not_taken_for_a_torn_line() {
-    let dir = store_of(&[Record { schema: SCHEMA + 1, ..row("a", 0) }]);
-    let error = read_records(dir.path()).expect_err("refused");
-    assert!(
-        matches!(error, StoreError::Schema { found, known: SCHEMA, .. } if found == SCHEMA + 1),
-        "{error}"
-    );
 }
 
 /// A line with a valid checksum and any content.
@@ -161,9 +135,13 @@ fn line(json: &str) -> String {
 #[test]
 fn a_row_that_is_whole_and_of_another_version_is_not_damaged() {
     let newer = format!(r#"{{"schema":{},"all":"else"}}"#, SCHEMA + 1);
+    let alike = Record { schema: SCHEMA + 1, ..row("b", 0) };
+    let alike = serde_json::to_string(&alike).expect("plain data");
+    let is_newer = format!("it has schema {}, but this program reads schema {SCHEMA}", SCHEMA + 1);
     let strange = format!(r#"{{"schema":{SCHEMA},"all":"else"}}"#);
     for (json, told) in [
-        (newer, format!("it has schema {}, but this program reads schema {SCHEMA}", SCHEMA + 1)),
+        (newer, is_newer.clone()),
+        (alike, is_newer),
         (strange, format!("journal.jsonl:2: a row of another version of planlab (schema {SCHEMA})")),
         ("[]".to_owned(), "a row of another version of planlab (schema none)".to_owned()),
     ] {
@@ -223,9 +201,7 @@ fn a_last_line_that_was_cut_short_is_found_and_set_aside() {
     assert_eq!(audit_ends(dir.path()).expect("reads"), []);
     let bytes = fs::read(journal(dir.path())).expect("reads");
     fs::write(journal(dir.path()), &bytes[..bytes.len() - 2]).expect("writes");
-    let findings = audit_ends(dir.path()).expect("reads");
-    let [torn] = findings.as_slice() else { panic!("{findings:?}") };
-    assert_eq!(torn.fault, Fault::TornLine);
+    let torn = sole_finding(audit_ends(dir.path()).expect("reads"), Fault::TornLine);
     let repairs = repair_store(dir.path()).expect("repairs");
     let [Repair::Lines { aside, lines, .. }] = repairs.as_slice() else { panic!("{repairs:?}") };
     assert_eq!(lines, &[2]);
@@ -249,8 +225,7 @@ fn a_repair_changes_nothing_in_a_folder_of_something_else() {
 
 #[test]
 fn a_second_writer_is_refused_until_the_first_is_gone() {
-    let dir = folder();
-    let store = Store::open(dir.path()).expect("opens");
+    let (dir, store) = empty_store();
     let error = Store::open(dir.path()).expect_err("refused");
     assert!(matches!(&error, StoreError::Locked { holder, .. } if holder.starts_with("process ")), "{error}");
     drop(store);
@@ -316,21 +291,12 @@ fn a_later_row_without_an_answer_does_not_replace_an_answer() {
 
 #[test]
 fn a_merge_depends_on_no_order_and_can_be_done_twice() {
-    let (one, two) = (folder(), folder());
-    let later = |mut row: Record, started_ns| {
-        row.started_ns = started_ns;
-        row
-    };
-    let interrupted = |mut row: Record| {
-        row.status = Status::Interrupted;
-        row
-    };
-    let rows = [failed("a"), row("b", 0), interrupted(later(row("c", 0), 9))];
-    Store::open(one.path()).expect("opens").append_all(&rows).expect("appends");
-    let rows = [later(row("a", 0), 5), row("b", 0), row("c", 0), row("d", 2)];
-    Store::open(two.path()).expect("opens").append_all(&rows).expect("appends");
-    fs::write(two.path().join("plans/x.parquet"), "x").expect("writes");
+    let later = |row: Record, started_ns| Record { started_ns, ..row };
+    let interrupted = Record { status: Status::Interrupted, ..later(row("c", 0), 9) };
+    let one = store_of(&[failed("a"), row("b", 0), interrupted]);
     let expected = [later(row("a", 0), 5), row("b", 0), row("c", 0), row("d", 2)];
+    let two = store_of(&expected);
+    fs::write(two.path().join("plans/x.parquet"), "x").expect("writes");
     for dirs in [[one.path(), two.path()], [two.path(), one.path()]] {
         let into = folder();
         let merged = merge_stores(&dirs, into.path()).expect("merges");
@@ -353,17 +319,22 @@ mod parquet {
         fs::read_dir(dir.join("shards")).expect("reads").count()
     }
 
+    /// Moves the rows of the journal to a shard.
+    fn compact(dir: &Path) -> std::path::PathBuf {
+        let shard = Store::open(dir).expect("opens").compact().expect("compacts");
+        shard.expect("there are rows")
+    }
+
     /// A store with one row in a shard, and the shard.
     fn compacted() -> (tempfile::TempDir, std::path::PathBuf) {
         let dir = store_of(&[row("a", 0)]);
-        let shard = Store::open(dir.path()).expect("opens").compact().expect("compacts");
-        (dir, shard.expect("there is a row"))
+        let shard = compact(dir.path());
+        (dir, shard)
     }
 
     #[test]
     fn compaction_moves_the_journal_and_changes_no_row() {
-        let dir = folder();
-        let mut store = Store::open(dir.path()).expect("opens");
+        let (dir, mut store) = empty_store();
         store.append_all(&[failed("a"), row("b", 0), row("b", 1)]).expect("appends");
         let shard = store.compact().expect("compacts").expect("there are rows");
         assert!(shard.file_name().and_then(|name| name.to_str()).is_some_and(|n| n.starts_with("000001-")));
@@ -381,12 +352,9 @@ mod parquet {
 
     #[test]
     fn a_crash_between_the_shard_and_the_truncation_doubles_nothing() {
-        let dir = folder();
-        let mut store = Store::open(dir.path()).expect("opens");
-        store.append_all(&[row("a", 0), row("b", 0)]).expect("appends");
+        let dir = store_of(&[row("a", 0), row("b", 0)]);
         let before = fs::read(journal(dir.path())).expect("reads");
-        store.compact().expect("compacts");
-        drop(store);
+        compact(dir.path());
         fs::write(journal(dir.path()), before).expect("writes");
         let expected = [row("a", 0), row("b", 0)];
         assert_eq!(read_records(dir.path()).expect("reads"), expected);
@@ -405,23 +373,11 @@ mod parquet {
     }
 
     #[test]
-    fn a_damaged_shard_is_an_error_that_names_it() {
-        let (dir, shard) = compacted();
-        let bytes = fs::read(&shard).expect("reads");
-        fs::write(&shard, &bytes[..bytes.len() / 2]).expect("writes");
-        let error = read_records(dir.path()).expect_err("refused");
-        assert!(matches!(&error, StoreError::BadFile { path, .. } if *path == shard), "{error}");
-    }
-
-    #[test]
     fn a_shard_that_is_gone_is_missed_until_a_repair_forgets_it() {
-        let dir = folder();
-        let mut store = Store::open(dir.path()).expect("opens");
-        store.append_all(&[row("a", 0), row("b", 0)]).expect("appends");
-        let lost = store.compact().expect("compacts").expect("there are rows");
-        store.append(&row("c", 0)).expect("appends");
-        store.compact().expect("compacts").expect("there is a row");
-        drop(store);
+        let dir = store_of(&[row("a", 0), row("b", 0)]);
+        let lost = compact(dir.path());
+        append(dir.path(), &row("c", 0));
+        compact(dir.path());
         assert_eq!(missing_shards(dir.path()).expect("reads"), []);
         assert_eq!(audit_shards(dir.path(), false).expect("reads"), []);
         fs::remove_file(&lost).expect("removes");
@@ -429,13 +385,13 @@ mod parquet {
         assert_eq!(missing, [MissingShard { path: lost, rows: 2 }]);
         let findings = audit_shards(dir.path(), false).expect("reads");
         assert_eq!(findings, [Finding::new(Fault::MissingShard, missing[0].to_string())]);
-        let mut store = Store::open(dir.path()).expect("opens all the same");
+        let store = Store::open(dir.path()).expect("opens all the same");
         assert!(store.notices()[0].to_string().contains("and 2 rows with it"), "{:?}", store.notices());
         assert_eq!(store.records(), [row("c", 0)]);
-        // Rows that are made again do not hide a missing shard.
-        store.append(&row("a", 0)).expect("appends");
-        store.compact().expect("compacts").expect("there is a row");
         drop(store);
+        // Rows that are made again do not hide a missing shard.
+        append(dir.path(), &row("a", 0));
+        compact(dir.path());
         assert_eq!(missing_shards(dir.path()).expect("reads"), missing);
         let repairs = repair_store(dir.path()).expect("repairs");
         let [Repair::Forgotten { shard, aside }] = repairs.as_slice() else { panic!("{repairs:?}") };
@@ -452,10 +408,8 @@ mod parquet {
         fs::remove_file(&manifest).expect("it is there");
         assert_eq!(read_records(dir.path()).expect("reads"), [row("a", 0)]);
         assert_eq!(missing_shards(dir.path()).expect("reads"), []);
-        let mut store = Store::open(dir.path()).expect("opens");
-        store.append(&row("b", 0)).expect("appends");
-        store.compact().expect("compacts").expect("there is a row");
-        drop(store);
+        append(dir.path(), &row("b", 0));
+        compact(dir.path());
         fs::remove_file(&first).expect("removes");
         assert_eq!(missing_shards(dir.path()).expect("reads").len(), 1);
         // A damaged manifest does not block the store permanently.
@@ -478,20 +432,22 @@ mod parquet {
     }
 
     #[test]
-    fn a_shard_that_is_not_what_was_written_is_found() {
-        let (dir, shard) = compacted();
-        let mut bytes = fs::read(&shard).expect("reads");
-        bytes[10] ^= 1;
-        fs::write(&shard, bytes).expect("writes");
-        let error = read_records(dir.path()).expect_err("refused").to_string();
-        assert!(
-            error.contains("another digest than its name") && error.contains("audit --repair"),
-            "{error}"
-        );
-        let repairs = repair_store(dir.path()).expect("repairs");
-        assert!(matches!(repairs.as_slice(), [Repair::Shard { aside, .. }] if aside.exists()), "{repairs:?}");
-        assert_eq!(read_records(dir.path()).expect("reads"), []);
-        assert_eq!(missing_shards(dir.path()).expect("reads"), []);
+    fn a_shard_that_is_not_what_was_written_is_found_and_set_aside() {
+        for damage in [|bytes: &mut Vec<u8>| bytes[10] ^= 1, |bytes: &mut Vec<u8>| bytes.truncate(99)] {
+            let (dir, shard) = compacted();
+            let mut bytes = fs::read(&shard).expect("reads");
+            damage(&mut bytes);
+            fs::write(&shard, bytes).expect("writes");
+            let error = read_records(dir.path()).expect_err("refused");
+            assert!(matches!(&error, StoreError::BadFile { path, .. } if *path == shard), "{error}");
+            let text = error.to_string();
+            assert!(text.contains("another digest than its name") && text.contains("audit --repair"));
+            let repairs = repair_store(dir.path()).expect("repairs");
+            let is_aside = matches!(repairs.as_slice(), [Repair::Shard { aside, .. }] if aside.exists());
+            assert!(is_aside, "{repairs:?}");
+            assert_eq!(read_records(dir.path()).expect("reads"), []);
+            assert_eq!(missing_shards(dir.path()).expect("reads"), []);
+        }
     }
 
     #[test]
@@ -500,10 +456,9 @@ mod parquet {
         drop(Store::open(dir.path()).expect("makes the store"));
         assert_eq!(audit_shards(dir.path(), false).expect("reads"), []);
         fs::write(dir.path().join("plans/x.parquet"), "x").expect("writes");
-        let findings = audit_shards(dir.path(), false).expect("reads");
-        assert_eq!(findings.len(), 1, "{findings:?}");
-        assert!(findings[0].message.starts_with("there are 0 instances and 1 plans, but no rows;"));
-        assert!(findings[0].is_loss_of_rows() && !findings[0].is_refutation());
+        let lost = sole_finding(audit_shards(dir.path(), false).expect("reads"), Fault::NoRows);
+        assert!(lost.message.starts_with("there are 0 instances and 1 plans, but no rows;"));
+        assert!(lost.is_loss_of_rows() && !lost.is_refutation());
         assert_eq!(audit_shards(dir.path(), true).expect("reads"), []);
     }
 
@@ -552,7 +507,7 @@ fn a_merge_goes_nowhere_near_what_it_reads() {
     let home = folder();
     let path = |name: &str| home.path().join(name);
     for name in ["one", "one/two"] {
-        Store::open(path(name)).expect("opens").append(&row("a", 0)).expect("appends");
+        append(&path(name), &row("a", 0));
     }
     for (from, into) in [("one", "one"), ("one", "one/new"), ("one/two", "one")] {
         let error = merge_stores(&[path(from)], path(into)).expect_err("refused");
