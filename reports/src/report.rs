@@ -39,9 +39,7 @@ pub struct Report {
     frameworks: Frameworks,
     findings: Vec<Finding>,
     options: ReportOptions,
-    /// The short names of the model's workloads.
     slugs: Vec<String>,
-    /// The short names of the model's planners.
     planner_slugs: Vec<String>,
 }
 
@@ -136,10 +134,9 @@ impl Report {
                 writer.write_page(&page)?;
             }
         }
-        Ok(Written { pages: writer.pages, files: writer.into_folder().commit(self.manifest_entries())? })
+        Ok(Written { pages: writer.pages, files: writer.folder.commit(self.manifest_entries())? })
     }
 
-    /// Further entries of the folder's manifest.
     fn manifest_entries(&self) -> serde_json::Map<String, serde_json::Value> {
         let about = [
             ("command", json!(self.options.command)),
@@ -154,12 +151,8 @@ impl Report {
     }
 
     fn page_frame(&self, pages: &[Page]) -> Frame {
-        let records = format!(
-            "{} records (digest {}, schema {})",
-            format_count(self.model.row_count()),
-            self.model.digest,
-            planlab_results::SCHEMA
-        );
+        let (count, digest) = (format_count(self.model.row_count()), &self.model.digest);
+        let records = format!("{count} records (digest {digest}, schema {})", planlab_results::SCHEMA);
         let further = [
             ("replays", self.replays.rows, &self.replays.digest),
             ("schedules", self.schedules.rows, &self.schedules.digest),
@@ -169,10 +162,7 @@ impl Report {
             format!(" and {} {kind} (digest {digest})", format_count(rows as u64))
         });
         let links = pages.iter().filter_map(|page| Some((page.file.clone(), page.name?))).collect();
-        Frame {
-            command: self.options.command.clone(),
-            records: records + &further.collect::<String>(),
-            links,
-        }
+        let records = records + &further.collect::<String>();
+        Frame { command: self.options.command.clone(), records, links }
     }
 }

@@ -49,7 +49,7 @@ pub(crate) const DEFAULT: &str = "portfolio";
 /// The planners to use: the closest one (of equals the default one), and the closest quick one if that is another. `None`
 /// without a comparison.
 pub(crate) fn recommended_planners(compared: &Comparison) -> Option<(String, Option<String>)> {
-    let first = compared.closest_planner()?;
+    let first = compared.ranked.first()?;
     let equals = compared.ranked.iter().take_while(|one| one.gap <= first.gap);
     let closest = equals.into_iter().find(|one| planner_key(&one.label) == DEFAULT).unwrap_or(first);
     let quick = compared.closest_within(QUICK_NS).filter(|quick| quick.family() != closest.family());
@@ -103,7 +103,7 @@ fn gap_of(gap: f64) -> String {
 /// What the best quick planner and the closest planner take.
 fn quick_planner(from: &Grounds<'_>) -> Option<FindingSentence> {
     let compared = from.model.compared.as_ref()?;
-    let (quick, closest) = (compared.closest_within(QUICK_NS)?, compared.closest_planner()?);
+    let (quick, closest) = (compared.closest_within(QUICK_NS)?, compared.ranked.first()?);
     let core = format!("{} plans in {}", planner_key(&quick.label), format_nanoseconds(quick.time_ns?));
     let rest = match closest.time_ns.filter(|_| closest.planner != quick.planner) {
         Some(time) => format!(
@@ -142,12 +142,9 @@ fn closest_allocator(from: &Grounds<'_>) -> Option<FindingSentence> {
     let (first, last) = (close.ranked.first()?, close.ranked.last()?);
     let rest = format!(" on {} workloads", close.workloads);
     let last = format!("; {} reserves {} more.", last.0, format_percent(last.1));
+    let (name, over) = (&first.0, format_percent(first.1));
     Some(FindingSentence {
-        core: format!(
-            "The closest pool without a plan, {}, reserves {} more than a plan",
-            first.0,
-            format_percent(first.1)
-        ),
+        core: format!("The closest pool without a plan, {name}, reserves {over} more than a plan"),
         rest: if close.ranked.len() > 1 { rest + &last } else { rest + "." },
     })
 }
@@ -161,13 +158,9 @@ fn time_growth(from: &Grounds<'_>) -> Option<FindingSentence> {
         Some((largest, curve.time.filter(|fit| fit.points > 3)?, curve))
     });
     let (largest, fit, curve) = timed.max_by_key(|(largest, _, _)| largest.buffers)?;
+    let (buffers, time) = (format_count(largest.buffers), format_nanoseconds(largest.time_ns?));
     Some(FindingSentence {
-        core: format!(
-            "{} plans {} buffers in {}",
-            from.baseline,
-            format_count(largest.buffers),
-            format_nanoseconds(largest.time_ns?)
-        ),
+        core: format!("{} plans {buffers} buffers in {time}", from.baseline),
         rest: format!("; its time grows as n^{:.2} on {}.", fit.exponent, curve.family),
     })
 }

@@ -1,15 +1,15 @@
 //! Groups framework rows: the contenders on each net under the same conditions.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use planlab_dsa::performance::End;
 use planlab_results::audit::audit_frameworks;
 use planlab_results::framework::{FrameworkRow, PLANLAB};
-use planlab_results::statistics::shifted_geometric_mean;
+use planlab_results::statistics::{quantile, shifted_geometric_mean};
 
-use crate::data::digest::digest;
+use crate::data::rows::{digest, group_by};
 use crate::figures::Series;
-use crate::format::{as_real, count_real, format_counted};
+use crate::format::{as_real, format_counted};
 
 /// The default allocator of a program.
 pub(crate) const GLIBC: &str = "glibc";
@@ -17,9 +17,7 @@ pub(crate) const GLIBC: &str = "glibc";
 /// All rows of a store; independent of their order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Frameworks {
-    /// The number of rows.
     pub(crate) rows: usize,
-    /// Digest of the rows.
     pub(crate) digest: String,
     /// One group per figure.
     pub(crate) groups: Vec<Group>,
@@ -37,7 +35,6 @@ pub(crate) struct Group {
     pub(crate) cases: Vec<Case>,
 }
 
-/// The common conditions of a group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Conditions {
     pub(crate) framework: String,
@@ -50,7 +47,6 @@ pub(crate) struct Conditions {
     pub(crate) machine: String,
 }
 
-/// One net, with the runs to compare.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) net: String,
@@ -87,20 +83,9 @@ impl Spread {
     fn from_samples<'s>(samples: impl Iterator<Item = &'s u64>) -> Self {
         let mut sorted: Vec<f64> = samples.map(|&sample| as_real(sample)).collect();
         sorted.sort_unstable_by(f64::total_cmp);
-        Self {
-            low: interpolated_quantile(&sorted, 1),
-            median: interpolated_quantile(&sorted, 2),
-            high: interpolated_quantile(&sorted, 3),
-        }
+        let at = |share| quantile(&sorted, share).unwrap_or(0.0);
+        Self { low: at(0.25), median: at(0.5), high: at(0.75) }
     }
-}
-
-/// A quartile of sorted values, interpolated.
-fn interpolated_quantile(sorted: &[f64], quarter: usize) -> f64 {
-    let Some(last) = sorted.len().checked_sub(1) else { return 0.0 };
-    let (at, rest) = (last * quarter / 4, last * quarter % 4);
-    let next = sorted[(at + 1).min(last)];
-    sorted[at] + (next - sorted[at]) * count_real(rest) / 4.0
 }
 
 impl Frameworks {
@@ -111,11 +96,7 @@ impl Frameworks {
             rows.into_iter().partition(|row| row.status == End::Complete);
         let names: BTreeSet<String> = complete.iter().map(|row| row.contender.clone()).collect();
         let hosts: BTreeSet<&str> = complete.iter().map(|row| &*row.provenance.host).collect();
-        let mut asked: BTreeMap<Conditions, BTreeMap<&str, Vec<&FrameworkRow>>> = BTreeMap::new();
-        for row in &complete {
-            let nets = asked.entry(Conditions::from_row(row, hosts.len() > 1)).or_default();
-            nets.entry(&row.net).or_default().push(row);
-        }
+        let asked = group_by(&complete, |row| Conditions::from_row(row, hosts.len() > 1));
         let case = |(net, rows): (&str, Vec<&FrameworkRow>)| {
             let run = |(number, name): (usize, &String)| {
                 let own = rows.iter().copied().filter(|row| row.contender == *name).collect();
@@ -123,9 +104,10 @@ impl Frameworks {
             };
             Case { net: net.to_owned(), runs: names.iter().enumerate().filter_map(run).collect() }
         };
-        let groups = asked
-            .into_iter()
-            .map(|(conditions, nets)| Group { conditions, cases: nets.into_iter().map(case).collect() });
+        let groups = asked.into_iter().map(|(conditions, rows)| {
+            let nets = group_by(rows, |row| row.net.as_str());
+            Group { conditions, cases: nets.into_iter().map(case).collect() }
+        });
         Self { rows: count, digest, groups: groups.collect(), failures, unequal }
     }
 }
@@ -209,7 +191,6 @@ fn ratio_over(a: f64, b: f64) -> Option<f64> {
     (b > 0.0).then(|| a / b)
 }
 
-/// Ratios over the nets of a group.
 #[derive(Clone, Debug)]
 pub(crate) struct Ratios {
     /// The geometric mean.
@@ -231,7 +212,6 @@ impl Group {
         Some(Ratios { mean, least: all.first()?.clone(), most: all.last()?.clone(), nets: all.len() })
     }
 
-    /// The contenders that ran on any of its nets.
     pub(crate) fn contenders(&self) -> Vec<&Series> {
         Series::distinct(self.cases.iter().flat_map(|case| &case.runs).map(|run| &run.series))
     }

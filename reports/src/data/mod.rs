@@ -1,6 +1,5 @@
 //! The data of a report: records grouped, computed, and arranged in tables.
 
-mod digest;
 pub(crate) mod findings;
 pub(crate) mod frameworks;
 pub(crate) mod instances;
@@ -9,4 +8,5 @@ pub(crate) mod nets;
 pub(crate) mod papers;
 pub(crate) mod planners;
 pub(crate) mod replays;
+pub(crate) mod rows;
 pub(crate) mod schedules;

@@ -7,8 +7,8 @@ use planlab_results::Provenance;
 use planlab_results::replay::ReplayRow;
 use planlab_results::statistics::{Interval, bootstrap_interval, median};
 
-use crate::data::digest::digest;
 use crate::data::natural::natural;
+use crate::data::rows::{digest, group_by};
 use crate::figures::Series;
 use crate::format::as_real;
 
@@ -25,10 +25,10 @@ const EMPTY_LOOP: &str = "empty-loop";
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
     /// The rows, by repetition; never empty.
-    rows: Vec<ReplayRow>,
+    pub(crate) rows: Vec<ReplayRow>,
     /// One row that represents all of them.
     summary: ReplayRow,
-    place: ReplayPlace,
+    pub(crate) place: ReplayPlace,
     pub(crate) series: Series,
 }
 
@@ -39,7 +39,6 @@ pub(crate) struct Replays {
     pub(crate) cases: Vec<Case>,
     /// The number of rows of the latest builds.
     pub(crate) rows: usize,
-    /// Digest of the rows.
     pub(crate) digest: String,
 }
 
@@ -61,7 +60,6 @@ pub(crate) struct ReplayPlace {
     pub(crate) work: Work,
 }
 
-/// The machine of a device.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Machine {
     /// The device's own name.
@@ -104,7 +102,6 @@ impl ReplayPlace {
         Self { device: row.device.clone(), machine, among, work: row.work }
     }
 
-    /// A short name.
     pub(crate) fn name(&self) -> String {
         let device = match self.among.as_str() {
             "" => self.device.clone(),
@@ -120,11 +117,6 @@ impl ReplayPlace {
     pub(crate) fn device_in_full(&self) -> String {
         let told = if self.among.is_empty() { &self.machine.device_name } else { &self.among };
         if told.is_empty() { self.device.clone() } else { format!("{} ({told})", self.device) }
-    }
-
-    /// Whether both are the same device of the same machine, whatever the work.
-    fn is_beside(&self, other: &Self) -> bool {
-        (&self.device, &self.machine) == (&other.device, &other.machine)
     }
 
     /// What the times include.
@@ -184,15 +176,10 @@ impl Replays {
         })
     }
 
-    /// Cases by place, in the order of places.
     pub(crate) fn by_place<'c>(
         cases: impl Iterator<Item = &'c Case>,
     ) -> BTreeMap<ReplayPlace, Vec<&'c Case>> {
-        let mut places: BTreeMap<ReplayPlace, Vec<&Case>> = BTreeMap::new();
-        for case in cases {
-            places.entry(case.place().clone()).or_default().push(case);
-        }
-        places
+        group_by(cases, |case| case.place.clone())
     }
 }
 
@@ -203,7 +190,6 @@ impl Case {
         &self.summary
     }
 
-    /// The number of failed processes, by reason.
     pub(crate) fn failures_by_reason(&self) -> BTreeMap<&str, usize> {
         let mut failures: BTreeMap<&str, usize> = BTreeMap::new();
         for row in self.rows.iter().filter(|row| row.performance.status == End::Failed) {
@@ -212,16 +198,8 @@ impl Case {
         failures
     }
 
-    pub(crate) fn rows(&self) -> &[ReplayRow] {
-        &self.rows
-    }
-
     pub(crate) fn workload(&self) -> &str {
         &self.summary_row().workload
-    }
-
-    pub(crate) const fn place(&self) -> &ReplayPlace {
-        &self.place
     }
 
     /// The most bytes held in the last measured propagation. If the peak was not measured, the bytes reserved at its
@@ -359,7 +337,9 @@ impl Case {
             let of = other.summary_row();
             let is_same_work = (&of.workload, &of.sequence, &of.instance, of.threads)
                 == (&row.workload, &row.sequence, &row.instance, row.threads);
-            is_same_work && other.place.is_beside(&self.place) && run_of(of) == run_of(row)
+            let (device, machine) = (&other.place.device, &other.place.machine);
+            let is_same_device = (device, machine) == (&self.place.device, &self.place.machine);
+            is_same_work && is_same_device && run_of(of) == run_of(row)
         };
         let mut loops = replays.cases.iter().filter(|case| case.summary_row().contender == EMPTY_LOOP);
         let empty_loop = loops.find(is_own).filter(|_| row.contender != EMPTY_LOOP)?;

@@ -3,7 +3,6 @@
 
 use planlab_dsa::{ArenaId, Instance, Load};
 
-/// An arena of an instance.
 #[derive(Clone, Debug)]
 pub(crate) struct ArenaFacts {
     /// `arena sram`; `None` if there is no other.
@@ -11,12 +10,10 @@ pub(crate) struct ArenaFacts {
     /// Bytes.
     pub(crate) capacity: Option<u64>,
     pub(crate) load: Load,
-    /// The number of its buffers.
     pub(crate) buffers: usize,
 }
 
 impl ArenaFacts {
-    /// The arenas of an instance, in their order.
     pub(crate) fn list_arenas(instance: &Instance) -> Vec<Self> {
         let arenas = instance.arenas();
         let mut counts = vec![0; arenas.len()];
@@ -32,11 +29,6 @@ impl ArenaFacts {
             }
         };
         (0..).zip(instance.arena_loads().into_iter().zip(counts)).map(facts).collect()
-    }
-
-    /// A title with the arena's name.
-    pub(crate) fn arena_title(&self, title: &str) -> String {
-        self.name.as_ref().map_or_else(|| title.to_owned(), |name| format!("{title}, {name}"))
     }
 
     /// The top of an axis that shows `height` bytes: the capacity, unless the height would be less than half of it.

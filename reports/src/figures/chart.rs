@@ -62,8 +62,8 @@ pub(crate) fn draw_chart<'a>(area: &Area<'a>, room: Room, x: &Axis, y: &Axis) ->
         .x_labels(TICKS)
         .y_labels((height as usize / 40).clamp(2, TICKS))
         .x_label_formatter(&x_label)
-        .x_desc(x.title())
-        .y_desc(y.title());
+        .x_desc(x.title.as_str())
+        .y_desc(y.title.as_str());
     if x.is_named() {
         mesh.disable_x_mesh();
     }
@@ -226,6 +226,10 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
+    pub(crate) fn new(key: Key, color: RGBColor, text: impl Into<String>) -> Self {
+        Self { key, color, text: text.into() }
+    }
+
     pub(crate) fn from_series(series: &Series) -> Self {
         Self { key: Key::Dot(series.shape()), color: series.color(), text: series.label.clone() }
     }

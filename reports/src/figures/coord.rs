@@ -38,7 +38,7 @@ pub(crate) struct Axis {
     /// Ticks are round multiples of this.
     unit: f64,
     label: Arc<dyn Fn(f64) -> String + Send + Sync>,
-    title: String,
+    pub(super) title: String,
 }
 
 impl Axis {
@@ -51,7 +51,6 @@ impl Axis {
         Self { scale, range, ticks: None, unit: 1.0, label: Arc::new(label), title: title.into() }
     }
 
-    /// A range without ticks.
     pub(crate) fn without_ticks(range: Range<f64>) -> Self {
         Self { ticks: Some(Vec::new()), ..Self::new("", Scale::Linear, range, |_| String::new()) }
     }
@@ -105,7 +104,6 @@ impl Axis {
         Self::powers(title, 2.0, low.max(1.0).log2()..high.max(1.0).log2(), short_count)
     }
 
-    /// Bytes on a logarithmic axis.
     pub(crate) fn log_bytes(title: impl Into<String>, low: f64, high: f64) -> Self {
         let label = |value: f64| format_bytes(whole(value)).replace(".00", "").replace(".0 ", " ");
         Self::powers(title, 2.0, low.max(1.0).log2()..high.max(1.0).log2(), label)
@@ -172,13 +170,8 @@ impl Axis {
         Self { unit: 0.01, ..Self::new(title, Scale::Linear, low - room..high + room, percent_tick) }
     }
 
-    /// The same axis over another range.
     pub(crate) fn over_range(self, range: Range<f64>) -> Self {
         Self { range, ..self }
-    }
-
-    pub(crate) fn title(&self) -> &str {
-        &self.title
     }
 
     /// Whether its ticks are names of columns or rows, not values.

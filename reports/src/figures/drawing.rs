@@ -91,7 +91,7 @@ impl Drawing {
     pub fn to_png(&self) -> Result<Vec<u8>, ReportError> {
         let (width, height) = (self.size.0 as usize, self.size.1 as usize);
         let mut raster = Raster::new(width, height, palette::PAPER);
-        self.draw_on(Canvas::Bitmap(BitMapBackend::with_buffer(raster.bytes_mut(), self.size)))?;
+        self.draw_on(Canvas::Bitmap(BitMapBackend::with_buffer(&mut raster.rgb, self.size)))?;
         raster.to_png()
     }
 

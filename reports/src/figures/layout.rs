@@ -2,7 +2,6 @@
 
 use planlab_dsa::{BufferId, Instance, VerifiedPlan};
 
-/// A rectangle of steps and addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rectangle {
     pub(crate) start: u32,
@@ -30,7 +29,6 @@ impl Layout {
         Self::of_arenas(instance, plan).swap_remove(0)
     }
 
-    /// A layout for each arena, in their order.
     pub(crate) fn of_arenas(instance: &Instance, plan: Option<&VerifiedPlan<'_>>) -> Vec<Self> {
         let (offsets, heights) = match plan {
             Some(plan) => {

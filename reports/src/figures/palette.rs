@@ -44,7 +44,6 @@ const SERIES: [RGBColor; 16] = [
     RGBColor(0xb0, 0x8d, 0x00),
 ];
 
-/// The colour of the series with this index.
 pub(crate) const fn series_color(number: usize) -> RGBColor {
     SERIES[number % SERIES.len()]
 }
@@ -167,7 +166,6 @@ pub(crate) fn hex_text(color: RGBColor) -> String {
     format!("#{:02x}{:02x}{:02x}", color.0, color.1, color.2)
 }
 
-/// The shape of a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Circle,
@@ -262,11 +260,8 @@ mod tests {
             }
         }
         for (text, warm) in variables("text").into_iter().zip(variables("warm")) {
-            assert!(
-                color_contrast(text, warm) >= 4.5,
-                "text on the warmest field: {:.2}",
-                color_contrast(text, warm)
-            );
+            let ratio = color_contrast(text, warm);
+            assert!(ratio >= 4.5, "text on the warmest field: {ratio:.2}");
         }
         assert!(color_contrast(TEXT, PAPER) >= 4.5 && color_contrast(MUTED, PAPER) >= 4.5);
     }
@@ -287,10 +282,8 @@ mod tests {
             assert_eq!(on_light(light), light, "{}", hex_text(light));
         }
         for pair in CLASSES.windows(2) {
-            assert!(
-                relative_luminance(pair[0].0) > relative_luminance(pair[1].0)
-                    && relative_luminance(pair[0].1) < relative_luminance(pair[1].1)
-            );
+            assert!(relative_luminance(pair[0].0) > relative_luminance(pair[1].0), "on a light page");
+            assert!(relative_luminance(pair[0].1) < relative_luminance(pair[1].1), "on a dark page");
         }
     }
 
@@ -301,10 +294,8 @@ mod tests {
         // The lightest gray that text may have on white.
         assert!((color_contrast(RGBColor(0x76, 0x76, 0x76), white) - 4.54).abs() < 0.01);
         let pale = RGBColor(0xf0, 0x8a, 0x3c);
-        assert!(
-            color_contrast(pale, white) < 3.0
-                && color_contrast(readable_color(pale, &[white], 3.0), white) >= 3.0
-        );
+        let readable = readable_color(pale, &[white], 3.0);
+        assert!(color_contrast(pale, white) < 3.0 && color_contrast(readable, white) >= 3.0);
         assert_eq!(readable_color(BLUE, &[white], 3.0), BLUE);
     }
 

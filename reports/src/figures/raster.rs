@@ -8,9 +8,9 @@ use crate::ReportError;
 /// A picture of pixels, row by row from the upper left corner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Raster {
-    width: usize,
-    height: usize,
-    rgb: Vec<u8>,
+    pub(super) width: usize,
+    pub(super) height: usize,
+    pub(super) rgb: Vec<u8>,
 }
 
 impl Raster {
@@ -22,14 +22,6 @@ impl Raster {
     pub(super) fn size(&self) -> (u32, u32) {
         let length = |pixels: usize| u32::try_from(pixels).unwrap_or(u32::MAX);
         (length(self.width), length(self.height))
-    }
-
-    pub(crate) fn bytes(&self) -> &[u8] {
-        &self.rgb
-    }
-
-    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut self.rgb
     }
 
     pub(crate) fn set_pixel(&mut self, x: usize, y: usize, color: RGBColor) {
@@ -69,14 +61,12 @@ impl Raster {
         self.fill_box((right, from.1), to, color);
     }
 
-    /// The colour of a pixel.
     #[cfg(test)]
     pub(crate) fn color(&self, x: usize, y: usize) -> RGBColor {
         let at = 3 * (y * self.width + x);
         RGBColor(self.rgb[at], self.rgb[at + 1], self.rgb[at + 2])
     }
 
-    /// The bytes of a PNG file.
     pub(crate) fn to_png(&self) -> Result<Vec<u8>, ReportError> {
         let failed = |reason: String| ReportError::Draw { what: "a map".to_owned(), reason };
         let (width, height) = self.size();
@@ -92,10 +82,6 @@ impl Raster {
         writer.finish().map_err(|error| failed(error.to_string()))?;
         Ok(bytes)
     }
-
-    pub(crate) const fn from_rgb(width: usize, height: usize, rgb: Vec<u8>) -> Self {
-        Self { width, height, rgb }
-    }
 }
 
 #[cfg(test)]
@@ -107,10 +93,10 @@ mod tests {
         let (paper, ink) = (RGBColor(0, 0, 0), RGBColor(9, 9, 9));
         let mut raster = Raster::new(4, 3, paper);
         raster.fill_box((2, 1), (9, 9), ink);
-        let filled = raster.bytes().chunks(3).filter(|pixel| *pixel == [9, 9, 9]).count();
+        let filled = raster.rgb.chunks(3).filter(|pixel| *pixel == [9, 9, 9]).count();
         assert_eq!(filled, 4);
         raster.fill_box((5, 0), (2, 3), ink);
-        assert_eq!(raster.bytes().chunks(3).filter(|pixel| *pixel == [9, 9, 9]).count(), 4);
+        assert_eq!(raster.rgb.chunks(3).filter(|pixel| *pixel == [9, 9, 9]).count(), 4);
     }
 
     #[test]
@@ -121,6 +107,6 @@ mod tests {
         let mut reader = png::Decoder::new(&bytes[..]).read_info().expect("is a PNG");
         let mut pixels = vec![0; reader.output_buffer_size()];
         reader.next_frame(&mut pixels).expect("has a picture");
-        assert_eq!(pixels, raster.bytes());
+        assert_eq!(pixels, raster.rgb);
     }
 }

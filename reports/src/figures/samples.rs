@@ -1,20 +1,12 @@
 //! Instances, plans and readings of pictures for tests.
 
-use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Offset, Plan, VerifiedPlan};
+pub(crate) use planlab_dsa::testing::{test_buffer as buffer, test_instance as instance};
+use planlab_dsa::{Instance, Offset, Plan, VerifiedPlan};
 
 use super::layout::Layout;
 
 /// A size, the first step, and the step behind the last one.
 pub(crate) type Life = (u64, u32, u32);
-
-pub(crate) fn buffer(size: u64, start: u32, end: u32) -> Buffer {
-    Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-}
-
-pub(crate) fn instance(buffers: &[Life]) -> Instance {
-    let buffers = buffers.iter().map(|&(size, start, end)| buffer(size, start, end));
-    Instance::from_buffers(buffers.collect()).expect("valid")
-}
 
 pub(crate) fn plan<'i>(instance: &'i Instance, offsets: &[u64]) -> VerifiedPlan<'i> {
     let offsets: Vec<Offset> = offsets.iter().copied().map(Offset::new).collect();

@@ -1,4 +1,4 @@
-//! The instances of a store, and the maps of its plans, for pages.
+//! What pages show of a store: its instances, the maps of its plans, and drawings of nets, one file each.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,11 +9,11 @@ use planlab_results::format::format_bytes;
 use planlab_results::{Record, load_instance, load_plan};
 
 use super::names::file_slug;
-use super::sources::Site;
-use super::stored::{Mapped, Maps, Stored};
+use super::sources::{Drawn, Mapped, Maps, Site, Stored};
 use super::words::reason_pieces;
 use crate::ReportError;
 use crate::data::instances::clock::Clock;
+use crate::data::nets::models::{Question, model_cases};
 use crate::data::planners::chosen::choose_cells;
 use crate::figures::{
     ArenaFacts, MapOptions, fragmentation_map, load_curve_plot, map_colours, placement_map,
@@ -79,11 +79,8 @@ fn build_scene<'a>(instance: &'a Instance, labels: &'a Labels, panels: Vec<Panel
 fn arena_loads(instance: &Instance, labels: &Labels) -> Vec<(String, String)> {
     let clock = Clock::from_labels(instance, labels);
     let line = |arena: ArenaFacts| {
-        let load = format!(
-            "load {} at step {}",
-            format_bytes(arena.load.bytes.get()),
-            clock.original_step(arena.load.step)
-        );
+        let step = clock.original_step(arena.load.step);
+        let load = format!("load {} at step {step}", format_bytes(arena.load.bytes.get()));
         let capacity = arena.capacity.map(|capacity| format!(", capacity {}", format_bytes(capacity)));
         Some((arena.name?, load + &capacity.unwrap_or_default()))
     };
@@ -134,7 +131,8 @@ fn draw_maps(
             _ => {
                 let title = format!("{label} on {}", model.workloads[workload].key);
                 let top = top.max(cell.height.unwrap_or(0));
-                let options = MapOptions::default().with_size(900, 560).with_top(top).with_title(title);
+                let options =
+                    MapOptions { top: Some(top), title, ..MapOptions::default().with_size(900, 560) };
                 draw_pictures(folder, &name, (instance, labels), &plan, &options)?
             }
         };
@@ -156,4 +154,41 @@ fn draw_pictures(
     folder.put_file(&placement, &drawing.to_png()?)?;
     folder.put_file(&free, &fragmentation_map(instance, plan, options).to_png()?)?;
     Ok(Maps::Pictures { placement, free, size: drawing.size() })
+}
+
+/// Draws each net with questions about its graph, at its smallest batch, inference before training.
+pub(crate) fn draw_nets(site: &Site<'_>, folder: &mut NewFolder) -> Result<Vec<Drawn>, ReportError> {
+    let mut cases = model_cases(site.model, site.replays);
+    cases.retain(|case| case.question == Question::Plan && case.orders.is_some());
+    cases.sort_by_key(|case| (case.key.group().to_owned(), case.is_trained(), case.batch, case.key.len()));
+    cases.dedup_by(|a, b| a.key.group() == b.key.group());
+    let mut drawn = Vec::new();
+    for case in cases {
+        let Some(svg) = (site.options.nets.draw)(&case.key) else { continue };
+        let file = format!("nets/{}.svg", file_slug(&case.key));
+        folder.put_file(&file, svg.as_bytes())?;
+        drawn.push(Drawn { size: picture_size(&svg), file, key: case.key });
+    }
+    Ok(drawn)
+}
+
+/// Width and height of a picture. Graphviz gives points; 4 of them are about 5 pixels.
+fn picture_size(svg: &str) -> (u32, u32) {
+    let number = |name: &str| {
+        let (_, rest) = svg.split_once(name)?;
+        rest.split(|c: char| !c.is_ascii_digit()).next()?.parse::<u32>().ok()
+    };
+    let of = |name| number(name).unwrap_or(800).saturating_mul(5) / 4;
+    (of(" width=\""), of(" height=\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_says_its_size() {
+        assert_eq!(picture_size("<svg width=\"400pt\" height=\"88.5pt\">"), (500, 110));
+        assert_eq!(picture_size("<svg>"), (1000, 1000));
+    }
 }

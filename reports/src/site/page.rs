@@ -21,7 +21,6 @@ pub(crate) struct Page {
     pub(crate) files: Vec<Table>,
 }
 
-/// A menu of the navigation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Menu {
     /// Beside the menus, not in one.
@@ -69,6 +68,7 @@ pub(crate) enum Piece {
     Picture(Picture),
     /// Pictures beside each other.
     Pictures(Vec<Picture>),
+    /// A table that the browser sorts and filters; it has files too.
     Grid(Grid),
     Timeline(TimelinePart),
     /// Placements to zoom and search; at most one on a page.
@@ -94,7 +94,6 @@ pub(crate) enum Style {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Text(pub(crate) Vec<Span>);
 
-/// A part of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Span {
     Plain(String),
@@ -150,17 +149,6 @@ impl Page {
         self
     }
 
-    /// Shows a table, or another piece if the table is empty; the table has files in both cases.
-    pub(crate) fn table_or(mut self, table: Table, other: impl FnOnce() -> Piece) -> Self {
-        if table.rows.is_empty() {
-            self.pieces.push(other());
-            self.files.push(table);
-        } else {
-            self.pieces.push(Piece::Table(table));
-        }
-        self
-    }
-
     /// All pieces, those inside panels included.
     fn all_pieces(&self) -> impl Iterator<Item = &Piece> {
         self.pieces.iter().flat_map(|piece| match piece {
@@ -169,23 +157,12 @@ impl Page {
         })
     }
 
-    /// All tables with files.
     pub(crate) fn tables_with_files(&self) -> impl Iterator<Item = &Table> {
         let shown = self.all_pieces().filter_map(|piece| match piece {
-            Piece::Table(table) | Piece::Folded(_, table) => {
-                Some(table).filter(|table| !table.name.is_empty())
-            }
+            Piece::Table(table) | Piece::Folded(_, table) if !table.name.is_empty() => Some(table),
             _ => None,
         });
         shown.chain(&self.files)
-    }
-
-    /// Tables that the browser sorts and filters; they have files too.
-    pub(crate) fn grids(&self) -> impl Iterator<Item = &Grid> {
-        self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Grid(grid) => Some(grid),
-            _ => None,
-        })
     }
 
     /// Whether it has timelines, which need a script.
@@ -198,7 +175,6 @@ impl Page {
         self.pieces.iter().any(|piece| matches!(piece, Piece::Viewer(_)))
     }
 
-    /// All figures with files.
     pub(crate) fn figures_with_files(&self) -> impl Iterator<Item = &Figure> {
         self.all_pieces().filter_map(|piece| match piece {
             Piece::Figure(figure) if figure.head != Head::None => Some(figure),
@@ -252,7 +228,6 @@ impl Piece {
         Self::Figure(Figure { drawing, caption: caption.into(), head: Head::Subheading })
     }
 
-    /// Names and values.
     pub(crate) fn facts<N: Into<String>>(facts: impl IntoIterator<Item = (N, String)>) -> Self {
         Self::Facts(facts.into_iter().map(|(name, value)| (name.into(), value)).collect())
     }
@@ -307,10 +282,6 @@ impl<T: Into<String>> From<T> for Text {
 impl Picture {
     pub(crate) fn file(name: &str, size: (u32, u32), caption: impl Into<String>) -> Self {
         Self { file: name.to_owned(), size, caption: caption.into(), is_tall: false }
-    }
-
-    pub(crate) fn tall(name: &str, size: (u32, u32), caption: impl Into<String>) -> Self {
-        Self { is_tall: true, ..Self::file(name, size, caption) }
     }
 }
 

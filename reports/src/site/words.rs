@@ -84,21 +84,17 @@ fn hole_table(labels: &Labels, clock: &Clock, panel: &Panel, blocked: &Blocked) 
         "",
         caption,
         blocked.holes.iter().take(HOLES),
-        columns!(|hole| [
-            ("from_bytes", "From address", CellValue::Bytes(hole.low)),
-            ("size_bytes", "Size", CellValue::Bytes(hole.size)),
-            (
-                "below",
-                "Above buffer",
-                CellValue::or_missing(hole.below.map(|id| CellValue::text(buffer_name(labels, id))))
-            ),
-            ("above", "Below buffer", CellValue::text(buffer_name(labels, hole.above))),
-            (
-                "reason",
-                "Why the top buffer is not there",
-                CellValue::text(hole_reason(labels, blocked.top, hole))
-            ),
-        ]),
+        columns!(|hole| {
+            let below = hole.below.map(|id| CellValue::text(buffer_name(labels, id)));
+            let reason = hole_reason(labels, blocked.top, hole);
+            [
+                ("from_bytes", "From address", CellValue::Bytes(hole.low)),
+                ("size_bytes", "Size", CellValue::Bytes(hole.size)),
+                ("below", "Above buffer", CellValue::or_missing(below)),
+                ("above", "Below buffer", CellValue::text(buffer_name(labels, hole.above))),
+                ("reason", "Why the top buffer is not there", CellValue::text(reason)),
+            ]
+        }),
     )
 }
 
@@ -107,11 +103,8 @@ fn hole_reason(labels: &Labels, top: BufferId, hole: &Hole) -> String {
         Reason::TooSmall => "too small for it".to_owned(),
         Reason::Taken(first, 1) => format!("{} lies there in its life", buffer_name(labels, first)),
         Reason::Taken(first, others) => {
-            format!(
-                "{} and {} more lie there in its life",
-                buffer_name(labels, first),
-                format_count(others as u64 - 1)
-            )
+            let more = format_count(others as u64 - 1);
+            format!("{} and {more} more lie there in its life", buffer_name(labels, first))
         }
         Reason::Fits => format!("nothing: {} would fit there", buffer_name(labels, top)),
     }
@@ -163,7 +156,6 @@ pub(crate) fn peak_table(scene: &Scene<'_>) -> Table {
     without_empty(table, &["category", "op", "frame"])
 }
 
-/// The lowest address of each buffer.
 fn lowest_addresses(instance: &Instance, panel: &Panel) -> Vec<Option<u64>> {
     let mut lows = vec![None; instance.len()];
     for rectangle in panel.layout.rectangles.iter().rev() {

@@ -5,32 +5,7 @@ use std::fs;
 use planlab_reports::ReportOptions;
 
 use crate::files::{Files, Parts};
-
-/// A row in the format of the script: CPU times in milliseconds, and MiB in the steady state.
-fn row(net: &str, contender: &str, cpu_ms: [u64; 3], steady_mib: u64, digest: &str) -> String {
-    let cpu = cpu_ms.map(|ms| (ms * 1_000_000).to_string()).join(",");
-    let plan = if contender == "planlab" { "[100,90,1,2000000,1048576,1048576]" } else { "[]" };
-    let plan: Vec<u64> = serde_json::from_str(plan).expect("numbers");
-    let plan = |at: usize| plan.get(at).map_or_else(|| "null".to_owned(), u64::to_string);
-    let steady = steady_mib << 20;
-    format!(
-        r#"{{"schema":1,"cell":"{net} {contender}","repetition":0,"framework":"torch-1.13.0a0","net":"{net}","mode":"infer",
-        "batch":16,"threads":1,"contender":"{contender}","settings":"","status":"complete","reason":"","warm_up":6,
-        "started_ns":1,"first_wall_ns":900000000,"first_cpu_ns":8,"first_faults":7,"wall_ns":[{cpu}],"cpu_ns":[{cpu}],
-        "faults":[1,3,2],"resident_before":100,"resident_peak":{steady},"steady_peak":{steady},"digest":"{digest}",
-        "requests":{},"planned":{},"plans":{},"planning_ns":{},"plan_height":{},"plan_load":{},"provenance":{{"host":"h",
-        "cpu":"c","cores":2,"kernel":"k","governor":"g","turbo":"t","load_average_milli":1,"concurrency":1,
-        "git_commit":"a","git_dirty":false,"rustc":"r","flags":"f"}}}}"#,
-        plan(0),
-        plan(1),
-        plan(2),
-        plan(3),
-        plan(4),
-        plan(5)
-    )
-    .replace('\n', "")
-        + "\n"
-}
+use crate::fixtures::framework as row;
 
 /// On `alexnet` ours is twice as fast as glibc and as fast as `tcmalloc`; on `resnet18` half as fast again as both.
 fn rows() -> String {
@@ -68,11 +43,7 @@ fn ratios_are_those_of_the_medians() {
     ] {
         assert!(page.contains(&told.replace('\'', "&#39;")) || page.contains(told), "{told}: {page}");
     }
-}
-
-#[test]
-fn rows_have_quartiles_and_what_was_planned() {
-    let files = report(&rows());
+    // Quartiles, and what was planned.
     let table = files.text("tables/frameworks.csv");
     let ours =
         table.lines().find(|line| line.contains("resnet18") && line.contains("planlab")).expect("a row");

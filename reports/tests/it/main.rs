@@ -1,6 +1,8 @@
 //! Tests of reports, as files.
 
 mod files;
+#[path = "../../../results/tests/it/common/fixtures.rs"]
+mod fixtures;
 mod frameworks;
 mod offload;
 mod offload_cases;

@@ -1,18 +1,15 @@
 //! The page on schedules: what fits, at which price, and whether the offsets fit too.
 
-use planlab_dsa::{Evidence, Stop};
 use planlab_reports::ReportOptions;
-use planlab_results::schedule::{
-    Disturbance, Improvement, MemoryStep, SCHEDULE_SCHEMA, ScheduleRow, Timeline, TimelineSpan,
-};
-use planlab_results::{Provenance, Status, Store};
+use planlab_results::schedule::{Disturbance, MemoryStep, ScheduleRow, Timeline};
+use planlab_results::{Status, Store};
 
 use crate::files::{Files, Parts};
+use crate::fixtures::{self, span};
 
 const GB: u64 = 1_000_000_000;
 
 /// A scheduler's run at a batch: kept, swapped, recomputed, and the time of an iteration in ms.
-#[expect(clippy::too_many_lines, reason = "one row, all fields")]
 pub(crate) fn row(
     scheduler: &str,
     batch: u64,
@@ -21,54 +18,25 @@ pub(crate) fn row(
 ) -> ScheduleRow {
     let iteration_ns = iteration_ms * 1_000_000;
     ScheduleRow {
-        schema: SCHEDULE_SCHEMA,
-        cell: format!("{scheduler} {batch}"),
-        repetition: 0,
-        suite: "offload/test".to_owned(),
         workload: format!("model/resnet50/train/b{batch}").as_str().into(),
         problem: format!("{batch:064x}"),
         batch,
-        functions: 175,
-        maps: 105,
-        machine: "x86-pcie3".to_owned(),
         rates_digest: Some("ab".repeat(32)),
-        times: Some("roofline".to_owned()),
-        copy_out: 12e9,
         copy_in: 12e9,
-        capacity: 14_950_000_000,
-        base: 300_000_000,
         compute_ns: batch * 4_000_000,
-        scheduler: scheduler.to_owned(),
-        scheduler_version: "v".to_owned(),
-        seed: 7,
         wall_limit_ns: None,
-        memory_limit_bytes: None,
         work_limit: None,
-        mechanism: "rlimit".to_owned(),
-        status: Status::Feasible,
-        stop: Some(Stop::Finished),
         reason: String::new(),
-        exit_code: Some(0),
-        signal: None,
-        stderr_tail: String::new(),
         iteration_ns: Some(iteration_ns),
         bound_ns: batch * 4_000_000,
-        bound_evidence: "lp".to_owned(),
-        bound_scope: "classes".to_owned(),
         kept: Some(kept),
         swapped: Some(swapped),
         recomputed: Some(recomputed),
         copied_out: Some(3 * GB),
-        recompute_ns: Some(1000),
         live_peak: Some(14 * GB),
         best_fit_height: Some(14 * GB),
         height: Some(14 * GB),
         height_bound: Some(14 * GB),
-        height_evidence: Evidence::Load,
-        planner: "portfolio".to_owned(),
-        planner_wall_ns: None,
-        planner_status: "feasible".to_owned(),
-        planner_reason: String::new(),
         disturbed: vec![Disturbance {
             percent: 20,
             draws: 50,
@@ -77,15 +45,9 @@ pub(crate) fn row(
             compute_ns: batch * 4_040_000,
         }],
         elapsed_ns: Some(5_000_000),
-        cpu_ns: None,
-        peak_rss_bytes: None,
         work: 41,
-        trajectory: vec![Improvement { elapsed_ns: 1, work: 1, iteration_ns }],
-        instance: None,
-        plan: None,
-        schedule: None,
         started_ns: batch,
-        provenance: Provenance::default(),
+        ..fixtures::schedule(&format!("{scheduler} {batch}"), scheduler)
     }
 }
 
@@ -108,14 +70,6 @@ pub(crate) fn without(scheduler: &str, batch: u64, status: Status, reason: &str)
 }
 
 fn timeline() -> Timeline {
-    let span = |engine: &str, task: &str, start_ns, end_ns| TimelineSpan {
-        engine: engine.to_owned(),
-        task: task.to_owned(),
-        name: "conv</title><img>".to_owned(),
-        bytes: 2048,
-        start_ns,
-        end_ns,
-    };
     Timeline {
         spans: vec![
             span("compute", "forward", 0, 1_000_000_000),
@@ -184,32 +138,21 @@ fn the_first_screen_says_what_fits_and_at_which_price() {
          as they come, 2 of 5 (40.00 %) do not, and need up to 20.40 % more; with the best offsets found, 1 of 5 (20.00 %) \
          do not (as proved for 0; for the others no offsets that fit were found).",
     ]);
-    let index = files.text("index.html");
-    assert!(index.contains("<a href=\"offload.html\">What if it does not fit?</a>"), "the navigation");
-    assert!(files.text("run.html").contains("6 rows of training by 4 schedulers"), "the run");
+    files.has("index.html", ["<a href=\"offload.html\">What if it does not fit?</a>"]);
+    files.has("run.html", ["6 rows of training by 4 schedulers"]);
 }
 
 #[test]
 fn of_equals_the_one_that_does_nothing_is_named() {
     let all = ["checkpoints/chen", "in-core"].map(|scheduler| row(scheduler, 128, [105, 0, 0], 512));
-    let files = report(&all);
-    let page = files.text("offload.html");
     let said = "<strong>in-core</strong> at 250 images/s, as fast as if all of it fitted.";
-    page.has([said, "with the best offsets found, all fit."]);
-}
-
-#[test]
-fn a_store_without_schedules_has_no_such_page() {
-    let files = report(&[]);
-    assert!(!files.contains_key("offload.html"));
-    assert!(!files.text("index.html").contains("What if it does not fit?"));
+    report(&all).has("offload.html", [said, "with the best offsets found, all fit."]);
 }
 
 #[test]
 fn tables_have_the_figures_of_the_rows() {
     let files = report(&rows());
-    let speed = files.text("tables/offload-speed.csv");
-    insta::assert_snapshot!(speed, @r"
+    insta::assert_snapshot!(files.text("tables/offload-speed.csv"), @r"
     net,machine,copies_gb,capacity_gb,batch,scheduler,status,images_per_second,at_most,lost,iteration_ns,fits,reason
     resnet50,x86-pcie3,12,14.95,128,in-core,feasible,250,250,0,512000000,yes,
     resnet50,x86-pcie3,12,14.95,128,pooch/retain,feasible,250,250,0,512000000,yes,
@@ -218,8 +161,7 @@ fn tables_have_the_figures_of_the_rows() {
     resnet50,x86-pcie3,12,14.95,512,pooch/retain,feasible,204.8,250,0.1808,2500000000,yes,
     resnet50,x86-pcie3,12,14.95,512,swap-all,feasible,85.333333333,250,0.658666667,6000000000,yes,
     ");
-    let memory = files.text("tables/offload-memory.csv");
-    insta::assert_snapshot!(memory, @r"
+    insta::assert_snapshot!(files.text("tables/offload-memory.csv"), @r"
     net,machine,copies_gb,capacity_gb,batch,scheduler,live_peak_gb,best_fit_gb,height_gb,bound_gb,evidence,over,verdict
     resnet50,x86-pcie3,12,14.95,128,in-core,14,14,14,14,load,,yes
     resnet50,x86-pcie3,12,14.95,128,pooch/retain,14,14,14,14,load,,yes
@@ -231,10 +173,9 @@ fn tables_have_the_figures_of_the_rows() {
     assert_eq!(misfits.lines().count(), 2, "{misfits}");
     misfits.has([",pooch/discard,14,18,16.243,14,load,0.086488294,bytes alone\n"]);
     files.has("tables/offload-robustness.csv", [",512,pooch/retain,50,0.1,0.3,0.01\n"]);
-    let gaps = files.text("tables/offload-gaps.csv");
-    gaps.has([",pooch/retain,2,1,0.110351562,0.220703125,classes,lp,5000000,5000000,41\n"]);
-    let classes = files.text("tables/offload-classes.csv");
-    classes.has([",512,pooch/discard,105,66,12,27,3,1000\n"]);
+    let gap = ",pooch/retain,2,1,0.110351562,0.220703125,classes,lp,5000000,5000000,41\n";
+    files.has("tables/offload-gaps.csv", [gap]);
+    files.has("tables/offload-classes.csv", [",512,pooch/discard,105,66,12,27,3,1000\n"]);
     for name in
         ["speed", "memory", "misfits", "fits", "robustness", "gaps", "bounds", "classes", "table-3", "claims"]
     {
@@ -245,15 +186,16 @@ fn tables_have_the_figures_of_the_rows() {
 #[test]
 fn the_paper_stands_beside_its_own_machine_alone() {
     let files = report(&rows());
-    let counts = files.text("tables/offload-table-3.csv");
-    counts.has([
+    let counts = [
         ",512,PoocH,66 / 12 / 27,pooch/discard,66 / 12 / 27,none\n",
         ",512,PoocH,66 / 12 / 27,pooch/retain,66 / 8 / 31,0 / \u{2212}4 / +4\n",
-    ]);
-    let claims = files.text("tables/offload-claims.csv");
-    claims.has([",17,In-core fails from batch 256,fails,in-core,512,fails,agrees\n"]);
-    let loss = ",17,PoocH's loss of speed beyond the memory,13 to 38 %,pooch/retain,512,18.08 %,within\n";
-    claims.has([loss]);
+    ];
+    files.has("tables/offload-table-3.csv", counts);
+    let claims = [
+        ",17,In-core fails from batch 256,fails,in-core,512,fails,agrees\n",
+        ",17,PoocH's loss of speed beyond the memory,13 to 38 %,pooch/retain,512,18.08 %,within\n",
+    ];
+    files.has("tables/offload-claims.csv", claims);
     files.has("offload.html", ["figure 17 (images per second by batch"]);
     let elsewhere: Vec<ScheduleRow> =
         rows().into_iter().map(|row| ScheduleRow { copy_out: 48e9, copy_in: 48e9, ..row }).collect();
@@ -266,12 +208,8 @@ fn the_paper_stands_beside_its_own_machine_alone() {
 fn a_figure_marks_what_does_not_fit() {
     let files = report(&rows());
     let name = "plots/speed-by-batch-resnet50-on-x86-pcie3-12-gb.s-14.95-gb.svg";
-    let svg = files.text(name);
-    svg.has([
-        "pooch/discard, batch 512: 244 images/s, 2.48 % lost, 66 kept, 12 swapped",
-        "hollow: its offsets do not fit",
-        "if all of it fitted",
-    ]);
+    let tip = "pooch/discard, batch 512: 244 images/s, 2.48 % lost, 66 kept, 12 swapped";
+    files.has(name, [tip, "hollow: its offsets do not fit", "if all of it fitted"]);
     files.has(
         "plots/feature-maps-resnet50-on-x86-pcie3-12-gb.s-14.95-gb.svg",
         ["swap-all, batch 512: swap 105 of 105", ">does not fit<"],

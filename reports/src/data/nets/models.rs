@@ -74,10 +74,6 @@ impl<'m> Case<'m> {
     }
 
     /// The name of the net or file.
-    pub(crate) fn group_name(&self) -> &str {
-        self.key.group()
-    }
-
     pub(crate) fn is_trained(&self) -> bool {
         self.key.net_parts().is_some_and(|net| net.mode == "train")
     }

@@ -11,7 +11,6 @@ use crate::data::planners::model::Model;
 use crate::data::replays::{Case, Replays};
 use crate::format::as_real;
 
-/// Where the figures of a net come from.
 #[derive(Clone, Copy)]
 pub(crate) struct Sources<'a> {
     pub(crate) model: &'a Model,
@@ -129,11 +128,8 @@ fn build_net<'a>(from: Sources<'a>, workload: &'a WorkloadKey) -> Option<Net<'a>
     let pool = own_pool(key.route);
     let served = |contender: &str| from.replays.served_case(workload, contender);
     let held = |contender: &str| served(contender).map(|case| case.summary_row().performance.reserved_peak);
-    let played = from
-        .replays
-        .simulated_cases()
-        .find(|case| case.summary_row().workload == *workload)
-        .map(Case::summary_row);
+    let mut simulated = from.replays.simulated_cases();
+    let played = simulated.find(|case| case.summary_row().workload == *workload).map(Case::summary_row);
     let number = from.model.workload_of(workload);
     let totals = from.totals.get(workload.as_str()).copied().unwrap_or_default();
     let load = number.map(|number| from.model.workloads[number].load);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use planlab_results::{NetParts, WorkloadKey};
 
 use crate::data::planners::model::Model;
+use crate::data::rows::group_by;
 use crate::figures::Drawing;
 use crate::figures::coord::Axis;
 use crate::figures::palette::BLUE;
@@ -70,14 +71,9 @@ pub(crate) struct NetPart<'k> {
 /// Workloads of nets by route and mode, split into parts that fit a figure with this many bars per batch; a net is
 /// never split.
 pub(crate) fn parts<'k>(keys: impl IntoIterator<Item = &'k WorkloadKey>, bars: usize) -> Vec<NetPart<'k>> {
-    let mut kinds: BTreeMap<(&str, &str), Vec<Numbered<'_>>> = BTreeMap::new();
-    for (number, key) in keys.into_iter().enumerate() {
-        if let Some(net) = net_of(key) {
-            kinds.entry((net.route, net.mode)).or_default().push((net, number));
-        }
-    }
+    let nets = keys.into_iter().enumerate().filter_map(|(number, key)| Some((net_of(key)?, number)));
     let mut parts = Vec::new();
-    for ((route, mode), nets) in kinds {
+    for ((route, mode), nets) in group_by(nets, |(net, _)| (net.route, net.mode)) {
         let chunks = chunks(&nets, bars);
         let mode = if mode == "train" { "training" } else { "inference" };
         for (number, chunk) in chunks.iter().enumerate() {

@@ -49,9 +49,7 @@ pub(crate) fn replay_sentence(replays: &Replays) -> Option<String> {
 /// Each online allocator over the workloads that also have a plan.
 pub(crate) fn summary_table(model: &Model, replays: &Replays) -> Table {
     let pairs = comparable_pairs(model, replays);
-    let mut labels: Vec<&str> = pairs.iter().map(|pair| pair.label.as_str()).collect();
-    labels.sort_unstable();
-    labels.dedup();
+    let labels: BTreeSet<&str> = pairs.iter().map(|pair| pair.label.as_str()).collect();
     let mut rows: Vec<Savings<'_>> =
         labels.into_iter().filter_map(|label| saving_summary(label, &pairs)).collect();
     rows.sort_by(|a, b| a.mean.total_cmp(&b.mean));
@@ -173,7 +171,7 @@ pub(crate) fn of_workload(model: &Model, workload: usize, replays: &Replays, nam
             let row = case.summary_row();
             [
                 ("allocator", "Online allocator", CellValue::text(&case.series.label)),
-                ("device", "Device", CellValue::text(case.place().name())),
+                ("device", "Device", CellValue::text(case.place.name())),
                 ("status", "Status", CellValue::text(row.performance.status.name())),
                 ("reserved_bytes", "Reserved", CellValue::Bytes(row.performance.reserved_peak)),
                 ("settled_bytes", "Settled", CellValue::bytes(case.settled_bytes())),

@@ -7,13 +7,11 @@ use std::sync::LazyLock;
 use planlab_results::queries::CellRow;
 use serde::Deserialize;
 
-/// A published figure.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Claim {
     /// A short permanent name.
     pub(crate) id: String,
-    /// The claim as a sentence.
     pub(crate) claim: String,
     /// The author, and the place of publication.
     pub(crate) source: String,
@@ -31,7 +29,6 @@ pub(crate) struct Claim {
     /// The given capacity in bytes; `None` if the height was minimised.
     #[serde(default)]
     pub(crate) capacity: Option<u64>,
-    /// The figure as published.
     pub(crate) published: String,
     /// The lowest value that rounds to the published one, in the figure's unit.
     #[serde(default)]
@@ -54,7 +51,6 @@ pub(crate) enum Basis {
 }
 
 impl Basis {
-    /// A description for the page.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Published => "published",
@@ -63,7 +59,6 @@ impl Basis {
     }
 }
 
-/// A figure of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {
@@ -94,7 +89,6 @@ pub(crate) fn claims() -> &'static [Claim] {
 }
 
 impl Claim {
-    /// The origin of the figure, in words.
     pub(crate) fn basis_in_words(&self) -> String {
         match &self.program {
             Some(program) => format!("{}: {program}", self.basis.name()),
@@ -125,34 +119,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_claims_are_read_and_told_apart() {
-        let claims = claims();
-        assert!(claims.len() >= 10, "{}", claims.len());
-        let ids: BTreeSet<&str> = claims.iter().map(|claim| claim.id.as_str()).collect();
-        assert_eq!(ids.len(), claims.len());
-        for claim in claims {
-            assert!(claim.source.len() > 10 && claim.command.starts_with(['p', 'j']), "{}", claim.id);
-            assert!(claim.low <= claim.high, "{}: from {:?} to {:?}", claim.id, claim.low, claim.high);
-        }
-    }
-
-    #[test]
-    fn what_was_measured_says_with_which_program() {
-        for claim in claims() {
-            assert_eq!(claim.program.is_some(), claim.basis == Basis::Measured, "{}", claim.id);
+    fn the_claims_are_told_apart_and_explained_and_say_how_they_were_measured() {
+        let page = include_str!("../../../../docs/claims.md");
+        assert!(claims().len() >= 10, "{}", claims().len());
+        let mut ids = BTreeSet::new();
+        for Claim { id, source, basis, program, planners, low, high, command, .. } in claims() {
+            assert!(ids.insert(id), "{id}: twice");
+            assert!(source.len() > 10 && command.starts_with(['p', 'j']), "{id}");
+            assert!(low <= high, "{id}: from {low:?} to {high:?}");
+            assert_eq!(program.is_some(), *basis == Basis::Measured, "{id}");
             let is_said = |program: &String| {
                 let is_run = program.starts_with("run here as external/") && program.contains("commit");
                 is_run || program == "not reproduced here"
             };
-            assert!(claim.program.as_ref().is_none_or(is_said), "{}: {:?}", claim.id, claim.program);
-        }
-    }
-
-    #[test]
-    fn ours_and_theirs_are_claims_of_their_own() {
-        for claim in claims() {
-            let theirs = claim.planners.iter().filter(|key| key.starts_with("external/")).count();
-            assert!(theirs == 0 || theirs == claim.planners.len(), "{}: {:?}", claim.id, claim.planners);
+            assert!(program.as_ref().is_none_or(is_said), "{id}: {program:?}");
+            // Ours and theirs are claims of their own.
+            let theirs = planners.iter().filter(|key| key.starts_with("external/")).count();
+            assert!(theirs == 0 || theirs == planners.len(), "{id}: {planners:?}");
+            let basis = if *basis == Basis::Measured { "measured" } else { "published" };
+            assert!(page.contains(&format!("| `{id}` | {basis} |")), "docs/claims.md has no `{id}`, {basis}");
         }
     }
 
@@ -175,14 +160,5 @@ mod tests {
         assert!(
             !fits_pattern("minimalloc/*", "idealloc/a") && !fits_pattern("best-fit", "best-fit/reference")
         );
-    }
-
-    #[test]
-    fn every_claim_is_explained_in_words() {
-        let page = include_str!("../../../../docs/claims.md");
-        for Claim { id, basis, .. } in claims() {
-            let basis = if *basis == Basis::Measured { "measured" } else { "published" };
-            assert!(page.contains(&format!("| `{id}` | {basis} |")), "docs/claims.md has no `{id}`, {basis}");
-        }
     }
 }

@@ -4,14 +4,12 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-/// A published figure.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Published {
     /// Our workload with the same net and batch, or part of its key if the figure covers several.
     pub(crate) workload: String,
     pub(crate) of: Quantity,
-    /// The figure as published.
     pub(crate) published: String,
     /// The lowest value that rounds to it, in bytes or as a share.
     pub(crate) low: f64,
@@ -51,7 +49,6 @@ impl Quantity {
 }
 
 impl Published {
-    /// Where our figure lies relative to the published one.
     pub(crate) fn relative_position(&self, ours: f64) -> &'static str {
         match ours {
             ours if ours < self.low => "below",

@@ -1,11 +1,10 @@
 //! Figures of the `PoocH` paper on schedules, for comparison with ours.
 
-use std::ops::RangeInclusive;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::range::lies;
+use super::lies;
 use crate::data::schedules::asked::Sweep;
 use crate::data::schedules::{Case, Run};
 
@@ -19,7 +18,6 @@ pub(crate) struct Published {
     claim: Vec<Claim>,
 }
 
-/// A machine of the paper.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Machine {
@@ -30,7 +28,6 @@ struct Machine {
     capacity: [u64; 2],
 }
 
-/// A figure of the paper.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Figure {
@@ -38,7 +35,6 @@ pub(crate) struct Figure {
     nets: Vec<String>,
     machine: String,
     by: By,
-    /// A description of what it shows.
     pub(crate) shows: String,
 }
 
@@ -101,7 +97,6 @@ pub(crate) struct Claim {
     pub(crate) high: Option<f64>,
 }
 
-/// The quantity of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Measure {
@@ -117,14 +112,9 @@ pub(crate) enum Measure {
     Fails,
 }
 
-static FILE: LazyLock<Published> = LazyLock::new(|| {
+pub(crate) static PAPER: LazyLock<Published> = LazyLock::new(|| {
     toml::from_str(include_str!("../../../schedules.toml")).expect("the tests read the embedded file")
 });
-
-/// The figures of the paper.
-pub(crate) fn published_paper() -> &'static Published {
-    &FILE
-}
 
 impl Published {
     /// Whether a case has one of these nets, as in the paper, on that machine.
@@ -175,23 +165,12 @@ impl Published {
 }
 
 impl Claim {
-    /// Whether it covers only sizes beyond the memory: below, nothing is lost or gained.
-    pub(crate) const fn is_beyond(&self) -> bool {
-        matches!(self.measure, Measure::Loss | Measure::Ratio)
-    }
-
-    fn batch_range(&self) -> RangeInclusive<u64> {
-        self.batches[0]..=self.batches[1]
-    }
-
-    /// The runs that correspond to a claim.
     pub(crate) fn matching_runs<'c>(&self, case: &'c Case, scheduler: &str) -> Vec<&'c Run> {
-        let is_meant =
-            |run: &&Run| run.series.label == scheduler && self.batch_range().contains(&run.row.batch);
+        let batches = self.batches[0]..=self.batches[1];
+        let is_meant = |run: &&Run| run.series.label == scheduler && batches.contains(&run.row.batch);
         case.runs.iter().filter(is_meant).collect()
     }
 
-    /// The figure of a run, if it has one.
     pub(crate) fn figure_of(&self, case: &Case, run: &Run) -> Option<f64> {
         match self.measure {
             Measure::Speed => run.images_per_second(),
@@ -216,7 +195,7 @@ mod tests {
 
     #[test]
     fn what_is_published_is_whole() {
-        let published = published_paper();
+        let published = &*PAPER;
         assert_eq!(
             published.figure.iter().map(|figure| figure.number).collect::<Vec<_>>(),
             [15, 16, 17, 18, 19, 20, 21, 22]
@@ -242,7 +221,7 @@ mod tests {
     #[test]
     fn every_figure_is_explained_in_words() {
         let page = include_str!("../../../../docs/claims.md");
-        let (counts, claims) = (published_paper().counts.iter(), published_paper().claim.iter());
+        let (counts, claims) = (PAPER.counts.iter(), PAPER.claim.iter());
         for id in counts.map(|line| &line.id).chain(claims.map(|claim| &claim.id)) {
             assert_eq!(page.matches(&format!("| `{id}` | published |")).count(), 1, "docs/claims.md: `{id}`");
         }
@@ -250,8 +229,7 @@ mod tests {
 
     #[test]
     fn a_range_lies_against_both_ends() {
-        let claim =
-            published_paper().claim.iter().find(|claim| claim.high == Some(0.385)).expect("13 to 38 %");
+        let claim = PAPER.claim.iter().find(|claim| claim.high == Some(0.385)).expect("13 to 38 %");
         let lies = |least, most| claim.relative_position((least, most));
         assert_eq!(
             [lies(0.2, 0.3), lies(0.0, 0.05), lies(0.05, 0.2)],

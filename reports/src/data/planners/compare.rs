@@ -106,11 +106,6 @@ impl Comparison {
         (all.len() > 1).then_some(Self { scope, of, workloads, ranked: all, left_out })
     }
 
-    /// How much it compares: planners times workloads.
-    pub(crate) const fn comparison_extent(&self) -> usize {
-        self.ranked.len() * self.workloads.len()
-    }
-
     /// The families, each with its best variant; the best first.
     pub(crate) fn ranked_families(&self) -> Vec<Family<'_>> {
         let mut families: Vec<Family<'_>> = Vec::new();
@@ -144,11 +139,6 @@ impl Comparison {
             is_closer
         });
         timed.into_iter().map(|(_, one)| one).collect()
-    }
-
-    /// The planner with the least mean gap.
-    pub(crate) fn closest_planner(&self) -> Option<&Ranked> {
-        self.ranked.first()
     }
 
     /// The closest planner with a mean time of at most this many nanoseconds.

@@ -13,7 +13,6 @@ use planlab_results::{Provenance, StoreError, WorkloadKey};
 
 use crate::data::natural::natural;
 use crate::data::planners::compare::{Comparison, planner_family};
-use crate::figures::Series;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Workload {
@@ -28,7 +27,6 @@ pub(crate) struct Workload {
 /// The data of all pages; independent of the order of the records.
 #[derive(Clone, Debug)]
 pub(crate) struct Model {
-    /// The tables of the cells.
     pub(crate) tables: Tables,
     /// All cells and their planners.
     pub(crate) all: Cells,
@@ -42,7 +40,6 @@ pub(crate) struct Model {
     pub(crate) boards: Vec<(Board, Leaders)>,
     /// The reference planner (not in place, on the most workloads, with the least gap), and the comparisons with it.
     pub(crate) pairs: Option<(usize, Vec<HeightPairs>)>,
-    /// Gaps by workload.
     pub(crate) gaps: Vec<Gap>,
     pub(crate) group_gaps: Vec<GroupGaps>,
     pub(crate) planner_gaps: Vec<PlannerGaps>,
@@ -52,17 +49,13 @@ pub(crate) struct Model {
     heights: BTreeMap<(usize, usize), u64>,
     /// By workload and family: the lowest height, and its planner.
     lowest: Vec<BTreeMap<String, (u64, usize)>>,
-    /// Rows that failed.
     pub(crate) failures: Vec<Failure>,
     /// Machines and builds, the mechanisms that enforced limits there, and the number of rows for each.
     pub(crate) machines: Vec<(Provenance, String, u64)>,
-    /// The suites of the rows.
     pub(crate) suites: BTreeSet<String>,
-    /// The limits of the rows.
     pub(crate) limits: BTreeSet<Limits>,
     /// Growth with the number of buffers.
     pub(crate) curves: Vec<Curve>,
-    /// Digest of the records.
     pub(crate) digest: String,
 }
 
@@ -107,7 +100,6 @@ impl Model {
         })
     }
 
-    /// The number of rows.
     pub(crate) fn row_count(&self) -> u64 {
         self.all.statuses.values().sum()
     }
@@ -116,12 +108,10 @@ impl Model {
         &self.all.planners[cell.planner_number]
     }
 
-    /// The planner with this label, if it exists.
     pub(crate) fn planner_of(&self, label: &str) -> Option<usize> {
         self.all.planners.iter().position(|planner| planner.label == label)
     }
 
-    /// The workload with this key, if it exists.
     pub(crate) fn workload_of(&self, key: &str) -> Option<usize> {
         self.workloads.iter().position(|workload| workload.key == *key)
     }
@@ -130,10 +120,6 @@ impl Model {
     pub(crate) fn marked_name(&self, planner: usize) -> String {
         let Planner { label, is_in_place, .. } = &self.all.planners[planner];
         format!("{label}{}", if *is_in_place { " \u{21c4}" } else { "" })
-    }
-
-    pub(crate) fn series_of(&self, planner: usize) -> Series {
-        Series { label: self.all.planners[planner].label.clone(), number: planner }
     }
 
     /// The height of a planner on a workload: the lower median over its cells (seeds). `None` if it did not run or has
@@ -194,7 +180,7 @@ fn compare_planners(
         });
     // Of equals the first, which is the widest.
     let all: Vec<Comparison> = whole.into_iter().chain(of_suites).collect();
-    Ok(all.into_iter().rev().max_by_key(Comparison::comparison_extent))
+    Ok(all.into_iter().rev().max_by_key(|compared| compared.ranked.len() * compared.workloads.len()))
 }
 
 /// Whether a workload was recorded from a framework.

@@ -136,19 +136,12 @@ impl Figure<'_> {
         median(&values).filter(|value| value.is_finite())
     }
 
-    /// The number of repetitions, and the number with an answer.
-    pub(crate) fn answer_counts(&self) -> (usize, usize) {
-        (self.rows.iter().filter(|row| is_answer(row)).count(), self.rows.len())
-    }
-
-    /// The height of the middle repetition.
     pub(crate) fn middle_height(&self) -> Option<u64> {
         let mut heights: Vec<u64> = self.rows.iter().map(|row| row.height.unwrap_or(u64::MAX)).collect();
         heights.sort_unstable();
         heights.get((heights.len() - 1) / 2).copied().filter(|&height| height != u64::MAX)
     }
 
-    /// The bound of the middle repetition, and its evidence.
     pub(crate) fn middle_bound(&self) -> (u64, &str) {
         let mut bounds: Vec<(u64, &str)> =
             self.rows.iter().map(|row| (row.bound, row.bound_evidence.name())).collect();
@@ -169,7 +162,7 @@ impl Figure<'_> {
     pub(crate) fn outcome_word(&self) -> String {
         let speaker = self.rows.iter().find(|row| !is_answer(row)).or(self.rows.first());
         let Some(row) = speaker else { return String::new() };
-        let (answers, runs) = self.answer_counts();
+        let (answers, runs) = (self.rows.iter().filter(|row| is_answer(row)).count(), self.rows.len());
         let word = match row.status {
             Status::Timeout => "no answer (timeout)".to_owned(),
             Status::Unknown => "no answer".to_owned(),
@@ -178,10 +171,6 @@ impl Figure<'_> {
             other => other.name().to_owned(),
         };
         if answers == runs || answers == 0 { word } else { format!("{word}, {answers} of {runs} answer") }
-    }
-
-    pub(crate) fn limit_seconds(&self) -> Option<f64> {
-        self.median_of(|row| row.wall_limit_ns)
     }
 }
 
@@ -258,7 +247,7 @@ impl<'f> Pair<'f> {
             };
             let ours = of.median_seconds().or_else(|| {
                 ours_missing += 1;
-                of.limit_seconds()
+                of.median_of(|row| row.wall_limit_ns)
             });
             ratios.push(ours.map(|ours| ours / theirs));
         }

@@ -11,6 +11,7 @@ use crate::data::natural::natural;
 use crate::data::planners::compare::planner_key;
 use crate::data::planners::model::{Model, compare_leaders};
 use crate::data::replays::Replays;
+use crate::data::rows::group_by;
 use crate::format::{as_real, count_real, format_count, format_nanoseconds};
 use planlab_results::table::{CellValue, Column, Table, columns};
 
@@ -45,12 +46,9 @@ pub(crate) fn failure_table(failed: &[Failure], replays: &Replays, findings: &[F
     // Refuted rows have rows of their own below.
     let audited = findings.iter().filter(|finding| finding.fault != Fault::Refuted);
     audited.for_each(|finding| table.push(finding_row(finding)));
-    let mut groups: BTreeMap<(bool, &str, Status, &str), Vec<&Failure>> = BTreeMap::new();
-    for failure in failed {
-        let key =
-            (!failure.status.is_lie(), failure.planner.as_str(), failure.status, failure.reason.as_str());
-        groups.entry(key).or_default().push(failure);
-    }
+    let groups = group_by(failed, |failure| {
+        (!failure.status.is_lie(), failure.planner.as_str(), failure.status, failure.reason.as_str())
+    });
     for ((_, planner, status, reason), failures) in groups {
         let rows = failures.iter().map(|failure| failure.rows).sum();
         let Some(first) = failures.into_iter().min_by(|a, b| natural(&a.workload, &b.workload)) else {
@@ -69,7 +67,7 @@ pub(crate) fn failure_table(failed: &[Failure], replays: &Replays, findings: &[F
     for case in &replays.cases {
         for (reason, rows) in case.failures_by_reason() {
             table.push(vec![
-                CellValue::text(format!("{} on {}", case.series.label, case.place().name())),
+                CellValue::text(format!("{} on {}", case.series.label, case.place.name())),
                 CellValue::text("failed"),
                 CellValue::count(rows),
                 CellValue::text(case.workload()),
@@ -96,7 +94,6 @@ pub(crate) fn describe_exit(signal: Option<i32>, exit_code: Option<i32>) -> Stri
     }
 }
 
-/// Rows by planner and status.
 pub(crate) fn status_table(model: &Model) -> Table {
     let is_used = |status: &Status| model.all.statuses.keys().any(|(_, own)| own == status);
     let used: Vec<Status> = Status::ALL.into_iter().filter(is_used).collect();
@@ -111,7 +108,6 @@ pub(crate) fn status_table(model: &Model) -> Table {
     table
 }
 
-/// The machines and builds of the rows.
 pub(crate) fn machine_table(machines: &[(Provenance, String, u64)]) -> Table {
     let mut groups: BTreeMap<[String; 11], u64> = BTreeMap::new();
     for (p, mechanism, rows) in machines {
@@ -156,7 +152,6 @@ pub(crate) fn machine_table(machines: &[(Provenance, String, u64)]) -> Table {
     )
 }
 
-/// The results of each planner over all its cells.
 pub(crate) fn leaderboard_table(model: &Model, planner: impl Fn(usize) -> CellValue) -> Table {
     let mut leaders: Vec<&Leader> = model.leaders.iter().collect();
     leaders.sort_by(|a, b| compare_leaders(a, b));
@@ -235,7 +230,6 @@ fn log_ratios(pairs: &HeightPairs) -> Vec<f64> {
     both.map(|(&own, &other)| (as_real(own) / as_real(other)).ln()).collect()
 }
 
-/// Mean gaps by group of workloads and planner.
 pub(crate) fn gaps_by_group(model: &Model) -> Table {
     let mut table = heat_table(
         model,
@@ -320,7 +314,6 @@ fn mean_gap(of: &GroupGaps) -> CellValue {
     }
 }
 
-/// The gap of each workload and planner.
 pub(crate) fn gap_table(model: &Model, page: impl Fn(usize) -> String) -> Table {
     let mut table = heat_table(
         model,
@@ -346,7 +339,6 @@ fn gap_of(of: &Gap) -> CellValue {
     }
 }
 
-/// All workloads with their best plan.
 pub(crate) fn workload_table(model: &Model, page: impl Fn(usize) -> String) -> Table {
     Table::from_rows(
         "workloads",
@@ -412,7 +404,6 @@ fn time_value(cell: &CellRow) -> CellValue {
     }
 }
 
-/// The reason of a row, and its given capacity.
 pub(crate) fn row_remark(target_bytes: Option<u64>, reason: &str) -> String {
     let target = target_bytes.map(|target| format!("capacity {target} bytes"));
     let parts = [target.as_deref().unwrap_or_default(), reason];

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_results::schedule::ScheduleRow;
 
+use crate::data::rows::group_by;
+
 /// A training net: its key without the batch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Net {
@@ -75,20 +77,18 @@ pub(crate) fn group_by_variant<'r>(rows: &[&'r ScheduleRow]) -> BTreeMap<Variant
     let known: BTreeSet<_> = rows.iter().map(|row| origin(row)).filter(|of| of.0.is_some()).collect();
     // If the other rows are all of one machine, older rows are assumed to be of it too.
     let only = known.first().filter(|_| known.len() == 1);
-    let mut groups: BTreeMap<Variant, Vec<&ScheduleRow>> = BTreeMap::new();
-    for row in rows {
+    let groups = group_by(rows.iter().copied(), |row| {
         let own = origin(row);
         let (rates, times) = only.filter(|_| own.0.is_none()).cloned().unwrap_or(own);
-        let variant = Variant { age: 0, rates, times, planner: row.planner.clone() };
-        groups.entry(variant).or_default().push(row);
-    }
+        Variant { age: 0, rates, times, planner: row.planner.clone() }
+    });
     let mut aged: BTreeMap<Variant, Vec<&ScheduleRow>> = BTreeMap::new();
     for (variant, rows) in groups {
         let ages = problem_ages(&rows);
-        for row in rows {
+        aged.extend(group_by(rows, |row| {
             let age = ages[&(problem_size(row), row.problem.as_str())];
-            aged.entry(Variant { age, ..variant.clone() }).or_default().push(row);
-        }
+            Variant { age, ..variant.clone() }
+        }));
     }
     aged
 }
@@ -142,15 +142,10 @@ pub(crate) fn group_by_sweep<'r>(rows: &[&'r ScheduleRow]) -> BTreeMap<Sweep, Ve
     let batches: BTreeSet<u64> = sized().map(|(batch, _)| batch).collect();
     let inputs: BTreeSet<Option<u64>> = sized().map(|(_, input)| input).collect();
     let is_by_input = batches.len() == 1 || inputs.len() > batches.len();
-    let mut sweeps: BTreeMap<Sweep, Vec<&ScheduleRow>> = BTreeMap::new();
-    for row in rows {
-        let sweep = match problem_size(row) {
-            (batch, Some(_)) if is_by_input => Sweep::Input { batch },
-            (_, input) => Sweep::Batch { input },
-        };
-        sweeps.entry(sweep).or_default().push(row);
-    }
-    sweeps
+    group_by(rows.iter().copied(), |row| match problem_size(row) {
+        (batch, Some(_)) if is_by_input => Sweep::Input { batch },
+        (_, input) => Sweep::Batch { input },
+    })
 }
 
 /// The limits of a run, to compare how wide they are. A run whose limits are all at least as wide as another's never

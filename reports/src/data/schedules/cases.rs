@@ -5,19 +5,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use planlab_dsa::Digest;
 use planlab_results::schedule::ScheduleRow;
 
-use super::asked::{
-    Net, Shown, Sweep, Variant, group_by_sweep, group_by_variant, limit_width, shown_problem,
-};
+use super::asked::{Net, Sweep, Variant, group_by_sweep, group_by_variant, limit_width, shown_problem};
 use crate::data::natural::natural;
+use crate::data::rows::group_by;
 use crate::figures::Series;
 use crate::format::{as_real, format_rounded};
 
 /// All schedule rows of a store; independent of their order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Schedules {
-    /// The number of rows.
     pub(crate) rows: usize,
-    /// Digest of the rows.
     pub(crate) digest: String,
     pub(crate) cases: Vec<Case>,
     /// Rows without an answer that should have one, even if a later run has it.
@@ -67,7 +64,6 @@ impl Schedules {
         Self { rows: rows.len(), digest, cases: cases(&rows), failures }
     }
 
-    /// The runs of all cases, each with its case.
     pub(crate) fn all_runs(&self) -> impl Iterator<Item = (&Case, &Run)> {
         self.cases.iter().flat_map(|case| case.runs.iter().map(move |run| (case, run)))
     }
@@ -76,12 +72,8 @@ impl Schedules {
 fn cases(rows: &[ScheduleRow]) -> Vec<Case> {
     let schedulers: BTreeSet<&str> = rows.iter().map(|row| row.scheduler.as_str()).collect();
     let schedulers: Vec<&str> = schedulers.into_iter().collect();
-    let mut groups: BTreeMap<Shown, Vec<&ScheduleRow>> = BTreeMap::new();
-    for row in rows {
-        groups.entry(shown_problem(row)).or_default().push(row);
-    }
     let mut cases = Vec::new();
-    for (shown, rows) in groups {
+    for (shown, rows) in group_by(rows, |row| shown_problem(row)) {
         let variants = group_by_variant(&rows);
         for (variant, rows) in &variants {
             let words = words(variant, &variants.keys().collect::<Vec<_>>());
@@ -190,13 +182,11 @@ impl Case {
         }
     }
 
-    /// The batches or input sizes.
     pub(crate) fn sizes(&self) -> Vec<u64> {
         let sizes: BTreeSet<u64> = self.runs.iter().map(|run| run.size).collect();
         sizes.into_iter().collect()
     }
 
-    /// The schedulers that ran.
     pub(crate) fn schedulers(&self) -> Vec<&Series> {
         Series::distinct(self.runs.iter().map(|run| &run.series))
     }

@@ -6,7 +6,7 @@ use plotters_backend::{
     BackendColor, BackendCoord, BackendStyle, BackendTextStyle, DrawingBackend, FontTransform,
 };
 
-use super::svg::{Drawn, Failure, Svg};
+use super::svg::{Drawn, Failure, Svg, path_data};
 
 /// A plotters backend that is one of two.
 pub(crate) enum Canvas<'a> {
@@ -100,7 +100,10 @@ impl DrawingBackend for Canvas<'_> {
     ) -> Drawn {
         match self {
             Self::Bitmap(bitmap) => bitmap.fill_polygon(corners, style),
-            Self::Svg(svg) => svg.draw_polygon(corners, style.color()),
+            Self::Svg(svg) => {
+                let outline = format!("d=\"{}Z\"", path_data(corners));
+                svg.draw_element("path", &outline, style.color())
+            }
         }
     }
 
@@ -157,11 +160,11 @@ impl<'c> Drawable<Canvas<'c>> for WithTooltip<'c> {
         parent: (u32, u32),
     ) -> Drawn {
         if let Canvas::Svg(svg) = canvas {
-            svg.set_tooltip(&self.tip);
+            svg.tip.clone_from(&self.tip);
         }
         let drawn = self.element.draw(points, canvas, parent);
         if let Canvas::Svg(svg) = canvas {
-            svg.set_tooltip("");
+            svg.tip.clear();
         }
         drawn
     }

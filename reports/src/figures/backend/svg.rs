@@ -14,7 +14,7 @@ use plotters_backend::{
     BackendColor, BackendCoord, BackendTextStyle, DrawingBackend, DrawingErrorKind, FontTransform,
 };
 
-use super::font::EM;
+use super::EM;
 use crate::figures::palette::{self, hex_text};
 use crate::figures::raster::Raster;
 
@@ -31,7 +31,8 @@ pub(crate) struct Svg<'a> {
     pub(super) size: (u32, u32),
     /// The attributes of the path that is still open.
     stroke: Option<String>,
-    tip: String,
+    /// The tooltip of the elements that follow.
+    pub(super) tip: String,
 }
 
 /// The outermost element. Plotters counts pixels from their centre, SVG from their corner.
@@ -62,11 +63,6 @@ impl<'a> Svg<'a> {
         Self { out, size, stroke: None, tip: String::new() }
     }
 
-    /// Sets the tooltip of the following elements.
-    pub(super) fn set_tooltip(&mut self, tip: &str) {
-        tip.clone_into(&mut self.tip);
-    }
-
     /// Ends the open path, so that the next stroke starts a new one.
     pub(super) fn end_path(&mut self) {
         if self.stroke.take().is_some() {
@@ -95,19 +91,8 @@ impl<'a> Svg<'a> {
     ) -> Drawn {
         let (x, y) = (f64::from(left) - 0.5, f64::from(top) - 0.5);
         let (width, height) = (right - left + 1, bottom - top + 1);
-        self.draw_element(
-            "rect",
-            &format!("x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\""),
-            color,
-        )
-    }
-
-    pub(super) fn draw_polygon(
-        &mut self,
-        corners: impl IntoIterator<Item = BackendCoord>,
-        color: BackendColor,
-    ) -> Drawn {
-        self.draw_element("path", &format!("d=\"{}Z\"", path_data(corners)), color)
+        let place = format!("x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{height}\"");
+        self.draw_element("rect", &place, color)
     }
 
     pub(super) fn draw_stroke(
@@ -169,8 +154,8 @@ impl<'a> Svg<'a> {
         pixels: &[u8],
     ) -> Drawn {
         self.end_path();
-        let png = Raster::from_rgb(width as usize, height as usize, pixels.to_vec()).to_png();
-        let png = png.map_err(|error| {
+        let raster = Raster { width: width as usize, height: height as usize, rgb: pixels.to_vec() };
+        let png = raster.to_png().map_err(|error| {
             DrawingErrorKind::DrawingError(Failure::IOError(std::io::Error::other(error)))
         })?;
         let (x, y) = (f64::from(x) - 0.5, f64::from(y) - 0.5);
@@ -183,7 +168,7 @@ impl<'a> Svg<'a> {
     }
 }
 
-fn path_data(points: impl IntoIterator<Item = BackendCoord>) -> String {
+pub(super) fn path_data(points: impl IntoIterator<Item = BackendCoord>) -> String {
     let mut out = String::new();
     let mut last: Option<BackendCoord> = None;
     for (x, y) in points {

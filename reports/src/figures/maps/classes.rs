@@ -133,7 +133,6 @@ impl Ranges {
 mod tests {
     use super::*;
     use crate::figures::samples::instance;
-    use planlab_dsa::Label;
 
     #[test]
     fn a_map_without_categories_is_not_of_one_colour() {
@@ -152,7 +151,7 @@ mod tests {
     #[test]
     fn categories_come_before_sizes() {
         let mut labels = Labels::from_numbers(2);
-        labels.buffers[1] = Label { category: Some("gradient".to_owned()), ..labels.buffers[1].clone() };
+        labels.buffers[1].category = Some("gradient".to_owned());
         let sized = instance(&[(1, 0, 1), (1 << 20, 0, 1)]);
         let classes = Classes::new(&sized, &labels);
         assert_eq!(classes.class_names().map(|(name, _)| name).collect::<Vec<_>>(), ["gradient", "buffer"]);

@@ -1,12 +1,11 @@
 //! The fragmentation heat map: the free bytes below the plan's height, by step and band of addresses.
 
 use planlab_dsa::{Instance, VerifiedPlan};
-
 use plotters::style::RGBColor;
 
-use super::arenas::draw_arenas;
-use super::options::MapOptions;
+use super::MapOptions;
 use super::pixels::Pixels;
+use super::sheet::draw_arenas;
 use crate::figures::Drawing;
 use crate::figures::chart::{Entry, Key};
 use crate::figures::layout::Layout;
@@ -21,13 +20,12 @@ pub(crate) fn fragmentation_map(
     plan: &VerifiedPlan<'_>,
     options: &MapOptions,
 ) -> Drawing {
-    let shares = [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| Entry {
-        key: Key::Box,
-        color: heat_color(share),
-        text: format!("{} free", format_percent(share).replace(".00", "")),
+    let shares = [0.0, 0.25, 0.5, 0.75, 1.0].map(|share| {
+        let text = format!("{} free", format_percent(share).replace(".00", ""));
+        Entry::new(Key::Box, heat_color(share), text)
     });
     let mut entries = shares.to_vec();
-    entries.push(Entry { key: Key::Box, color: ROOM, text: "nothing above".to_owned() });
+    entries.push(Entry::new(Key::Box, ROOM, "nothing above"));
     let name = "Free memory below the height";
     draw_arenas(name, instance, Some(plan), options, entries, |layout, _, pixels| {
         paint_fragmentation(layout, pixels)
@@ -65,10 +63,8 @@ fn free_shares(layout: &Layout, bands: usize, columns: usize) -> Vec<f64> {
     let width = columns + 1;
     // Differences along a row make a long buffer as cheap as a short one.
     let mut change = vec![0.0; bands * (width + 1)];
-    let (across, up) = (
-        count_real(columns) / f64::from(layout.horizon.max(1)),
-        count_real(bands) / as_real(layout.height.max(1)),
-    );
+    let across = count_real(columns) / f64::from(layout.horizon.max(1));
+    let up = count_real(bands) / as_real(layout.height.max(1));
     for rectangle in &layout.rectangles {
         let (from, to) = (f64::from(rectangle.start) * across, f64::from(rectangle.end) * across);
         let (low, high) = (as_real(rectangle.low) * up, as_real(rectangle.high) * up);

@@ -5,11 +5,10 @@
 
 use planlab_dsa::{Instance, Labels, VerifiedPlan};
 
-use super::arenas::draw_arenas;
+use super::MapOptions;
 use super::classes::Classes;
-use super::options::MapOptions;
 use super::pixels::Pixels;
-use super::sheet::{CAPACITY, PEAK};
+use super::sheet::{CAPACITY, PEAK, draw_arenas};
 use crate::figures::Drawing;
 use crate::figures::chart::{Entry, Key};
 use crate::figures::layout::Layout;
@@ -28,7 +27,7 @@ pub fn placement_map(
     let name = if plan.is_some() { "Placement map" } else { "Buffers without reuse" };
     let mut entries = legend_entries(&classes);
     if instance.arenas().iter().any(|arena| arena.capacity.is_some()) {
-        entries.push(Entry { key: Key::Line { dashed: true }, color: CAPACITY, text: "capacity".to_owned() });
+        entries.push(Entry::new(Key::Line { dashed: true }, CAPACITY, "capacity"));
     }
     draw_arenas(name, instance, plan, options, entries, |layout, arena, pixels| {
         paint_placement(layout, arena.load.step.get(), pixels, &classes)
@@ -55,12 +54,12 @@ fn paint_placement(layout: &Layout, peak: u32, pixels: Pixels, classes: &Classes
 }
 
 fn legend_entries(classes: &Classes) -> Vec<Entry> {
-    let entry = |(name, color): (&str, _)| Entry { key: Key::Box, color, text: name.to_owned() };
-    let mut entries: Vec<Entry> = classes.class_names().map(entry).collect();
-    entries.push(Entry { key: Key::Box, color: FREE, text: "free".to_owned() });
-    entries.push(Entry { key: Key::Line { dashed: true }, color: PEAK, text: "peak step, load".to_owned() });
-    entries.push(Entry { key: Key::Line { dashed: false }, color: RED, text: "height".to_owned() });
-    entries
+    let others = [
+        Entry::new(Key::Box, FREE, "free"),
+        Entry::new(Key::Line { dashed: true }, PEAK, "peak step, load"),
+        Entry::new(Key::Line { dashed: false }, RED, "height"),
+    ];
+    classes.class_names().map(|(name, color)| Entry::new(Key::Box, color, name)).chain(others).collect()
 }
 
 #[cfg(test)]
@@ -68,13 +67,14 @@ mod tests {
     use super::*;
     use crate::figures::palette::{category_color, on_light, shade_color};
     use crate::figures::samples::{self, place_of, plan};
-    use planlab_dsa::{Label, Plan};
+    use crate::figures::{load_curve_plot, size_distribution_plot};
+    use planlab_dsa::Plan;
     use plotters::style::RGBColor;
 
     fn sample() -> (Instance, Labels) {
         let instance = samples::instance(&[(50, 0, 5), (50, 5, 10)]);
         let mut labels = Labels::from_numbers(2);
-        labels.buffers[1] = Label { category: Some("gradient".to_owned()), ..labels.buffers[1].clone() };
+        labels.buffers[1].category = Some("gradient".to_owned());
         (instance, labels)
     }
 
@@ -107,7 +107,7 @@ mod tests {
     fn a_higher_top_leaves_paper_above_the_plan() {
         let (instance, labels) = sample();
         let plan = plan(&instance, &[0, 0]);
-        let options = MapOptions::default().with_top(200).with_size(600, 400);
+        let options = MapOptions { top: Some(200), ..MapOptions::default().with_size(600, 400) };
         assert_eq!(pixel(&raster(&instance, &labels, &plan, &options), 0.5, 0.3), PAPER);
         let drawing = placement_map(&instance, &labels, Some(&plan), &options);
         assert_eq!(drawing.size(), (600, 400));
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn the_legend_of_a_narrow_map_is_below_it() {
         let (instance, mut labels) = sample();
-        labels.buffers[0] = Label { category: Some("weight".to_owned()), ..labels.buffers[0].clone() };
+        labels.buffers[0].category = Some("weight".to_owned());
         let plan = plan(&instance, &[0, 50]);
         let options = MapOptions::default().with_size(440, 360);
         let svg = placement_map(&instance, &labels, Some(&plan), &options).to_svg().expect("writes");
@@ -137,12 +137,13 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_instance_has_an_empty_map() {
-        let empty = Instance::from_buffers(Vec::new()).expect("valid");
+    fn nothing_to_draw_is_no_error() {
+        let (empty, labels, options) = (samples::instance(&[]), Labels::default(), MapOptions::default());
         let plan = empty.verify(Plan::default()).expect("valid");
-        for plan in [None, Some(&plan)] {
-            let drawing = placement_map(&empty, &Labels::default(), plan, &MapOptions::default());
-            assert!(drawing.to_png().is_ok() && drawing.to_svg().is_ok());
+        let maps = [None, Some(&plan)].map(|plan| placement_map(&empty, &labels, plan, &options));
+        let plots = [load_curve_plot(&empty, None), size_distribution_plot(&empty)];
+        for drawing in maps.into_iter().chain(plots) {
+            assert!(drawing.to_png().is_ok() && drawing.to_svg().is_ok(), "{}", drawing.title());
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Common parts of maps: a raster in the frame of a chart, its headline, lines over it.
 
-use planlab_dsa::Bytes;
+use planlab_dsa::{Bytes, Instance, VerifiedPlan};
 use plotters::element::{BitMapElement, Text};
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{Color, RGBColor};
 use plotters_backend::BackendCoord;
 
-use super::pixels::{ROW, ROWS, is_narrow, picture_room};
+use super::MapOptions;
+use super::pixels::{Pixels, ROW, ROWS, is_narrow, picture_room};
 use crate::figures::chart::{
     Chart, Entry, LETTERS, Room, draw_chart, draw_legend, draw_level, draw_line, text_style, text_width,
 };
@@ -14,7 +15,7 @@ use crate::figures::coord::Axis;
 use crate::figures::layout::Layout;
 use crate::figures::palette::{MUTED, RED, TEXT};
 use crate::figures::raster::Raster;
-use crate::figures::{Area, ArenaFacts, Drawn};
+use crate::figures::{Area, ArenaFacts, Drawing, Drawn, figure};
 use crate::format::{as_real, format_bytes, format_count, format_percent};
 
 /// The space between a map and its legend in pixels.
@@ -28,8 +29,35 @@ pub(super) const PEAK: RGBColor = RGBColor(0x16, 0x1b, 0x22);
 const LOAD: RGBColor = RGBColor(0x55, 0x5f, 0x6b);
 pub(super) const CAPACITY: RGBColor = RGBColor(0x6a, 0x3d, 0x9a);
 
+/// Draws a map for each arena, one below the other on the same steps.
+pub(super) fn draw_arenas(
+    name: &str,
+    instance: &Instance,
+    plan: Option<&VerifiedPlan<'_>>,
+    options: &MapOptions,
+    entries: Vec<Entry>,
+    paint: impl Fn(&Layout, &ArenaFacts, Pixels) -> Raster,
+) -> Drawing {
+    let arenas = ArenaFacts::list_arenas(instance);
+    let count = u32::try_from(arenas.len()).expect("an arena's number has 16 bits");
+    let size = options.arena_size(count);
+    let title = if options.title.is_empty() { name } else { &options.title };
+    let top = options.top.filter(|_| count == 1);
+    let sheet = |(arena, layout): (ArenaFacts, Layout)| {
+        let top = top.unwrap_or_else(|| arena.axis_top(layout.height));
+        let raster = paint(&layout, &arena, Pixels::new(size, layout.horizon, top));
+        (Sheet::new(title, size, top, (arena, &layout), plan.is_some()), raster)
+    };
+    let sheets: Vec<(Sheet, Raster)> =
+        arenas.into_iter().zip(Layout::of_arenas(instance, plan)).map(sheet).collect();
+    figure(title, (size.0, size.1.saturating_mul(count)), move |root| {
+        let areas = (0..count).map(|number| root.clone().shrink((0, number * size.1), size));
+        areas.zip(&sheets).try_for_each(|(area, (sheet, raster))| sheet.draw_sheet(&area, raster, &entries))
+    })
+}
+
 /// A map without its pixels.
-pub(super) struct Sheet {
+struct Sheet {
     title: String,
     /// The most important first.
     facts: Vec<String>,
@@ -43,7 +71,7 @@ pub(super) struct Sheet {
 
 impl Sheet {
     /// A sheet of `size` pixels whose addresses end at `top`.
-    pub(super) fn new(
+    fn new(
         title: &str,
         size: (u32, u32),
         top: u64,
@@ -52,7 +80,7 @@ impl Sheet {
     ) -> Self {
         let top = as_real(top.max(1));
         Self {
-            title: arena.arena_title(title),
+            title: arena.name.as_ref().map_or_else(|| title.to_owned(), |name| format!("{title}, {name}")),
             facts: fact_lines(&arena, layout, is_planned),
             size,
             x: Axis::counts("step", f64::from(layout.horizon)),
@@ -62,7 +90,7 @@ impl Sheet {
         }
     }
 
-    pub(super) fn draw_sheet(&self, root: &Area<'_>, raster: &Raster, entries: &[Entry]) -> Drawn {
+    fn draw_sheet(&self, root: &Area<'_>, raster: &Raster, entries: &[Entry]) -> Drawn {
         let room = picture_room(self.size.0);
         let mut chart = if is_narrow(self.size.0) {
             self.legend_below(root, entries)?;
@@ -72,7 +100,7 @@ impl Sheet {
             draw_chart(&area, Room { right: BETWEEN, ..room }, &self.x, &self.y)?
         };
         let corner = inside_area(root, chart.plotting_area().get_base_pixel());
-        if let Some(map) = BitMapElement::with_ref(corner, raster.size(), raster.bytes()) {
+        if let Some(map) = BitMapElement::with_ref(corner, raster.size(), &raster.rgb) {
             root.draw(&map)?;
         }
         self.draw_headline(root)?;
@@ -86,7 +114,6 @@ impl Sheet {
         root.draw(&Text::new(facts, (left, 37), text_style(LETTERS, MUTED)))
     }
 
-    /// Where text has to end.
     fn right_edge(&self) -> i32 {
         self.size.0.cast_signed() - EDGE
     }
@@ -172,12 +199,10 @@ fn fits_between(entries: &[Entry], mut x: i32, right: i32) -> bool {
     })
 }
 
-/// The right edge of an entry.
 fn entry_end(x: i32, entry: &Entry) -> i32 {
     x + KEY + letters_width(&entry.text)
 }
 
-/// The width of a text in pixels.
 fn letters_width(text: &str) -> i32 {
     text_width(text, LETTERS).cast_signed()
 }
@@ -211,10 +236,10 @@ fn fact_lines(arena: &ArenaFacts, layout: &Layout, is_planned: bool) -> Vec<Stri
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Label, Labels};
+    use planlab_dsa::Labels;
 
     use super::*;
-    use crate::figures::maps::{MapOptions, placement_map};
+    use crate::figures::maps::placement_map;
     use crate::figures::samples;
 
     /// The picture of buffers of this size that are live together, each of a category of its own.
@@ -222,7 +247,7 @@ mod tests {
         let instance = samples::instance(&vec![(size, 0, 9); categories.len()]);
         let mut labels = Labels::from_numbers(categories.len());
         for (label, category) in labels.buffers.iter_mut().zip(categories) {
-            *label = Label { category: Some(category.clone()), ..label.clone() };
+            label.category = Some(category.clone());
         }
         let offsets: Vec<u64> = (0..categories.len() as u64).map(|number| number * size).collect();
         let plan = samples::plan(&instance, &offsets);

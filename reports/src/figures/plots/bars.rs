@@ -101,10 +101,8 @@ impl Bars {
     pub(crate) fn plot_slots(self) -> Drawing {
         let (most, right) = if self.entries.is_empty() { (1060, 20) } else { (876, ROOM.right) };
         // A few bars do not need the whole width.
-        let left = (ROOM.left
-            + right
-            + nearest_pixel(self.group_widths().iter().sum::<f64>() * STRETCH).unsigned_abs())
-        .clamp(NARROW, most);
+        let wanted = nearest_pixel(self.group_widths().iter().sum::<f64>() * STRETCH).unsigned_abs();
+        let left = (ROOM.left + right + wanted).clamp(NARROW, most);
         let width = width_with_legend(left, (left.max(NARROW + 200), 1240), &self.entries);
         let size = (width, ROOM.top + self.height + ROOM.bottom + ROOM.below);
         figure(self.title.clone(), size, move |root| {
@@ -124,13 +122,11 @@ impl Bars {
 
     /// The pixels that each group needs.
     fn group_widths(&self) -> Vec<f64> {
-        let groups = self.slots.chunk_by(|a, b| a.group == b.group);
-        let names = |group: &'_ [Slot]| group.iter().map(|slot| slot.name.clone()).collect::<Vec<_>>();
-        groups
-            .map(|group| {
-                needed_width(&group[0].group, names(group).iter().map(String::as_str), self.most_bars())
-            })
-            .collect()
+        let width = |group: &[Slot]| {
+            let names = group.iter().map(|slot| slot.name.as_str());
+            needed_width(&group[0].group, names, self.most_bars())
+        };
+        self.slots.chunk_by(|a, b| a.group == b.group).map(width).collect()
     }
 
     fn draw_bars(&self, root: &Area<'_>, chart: &mut Chart<'_>, wide: f64) -> Drawn {
@@ -168,12 +164,8 @@ impl Bars {
             left += width;
         }
         if let Some(mark) = slot.mark {
-            draw_line(
-                chart,
-                vec![(x + unit * 0.04, mark), (x + unit * 0.96, mark)],
-                TEXT.stroke_width(2),
-                false,
-            )?;
+            let points = vec![(x + unit * 0.04, mark), (x + unit * 0.96, mark)];
+            draw_line(chart, points, TEXT.stroke_width(2), false)?;
         }
         // A variant is written below its batch.
         let (x, y) = chart.backend_coord(&(x + unit / 2.0, self.y.low()));

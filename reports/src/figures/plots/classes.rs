@@ -44,8 +44,7 @@ pub(crate) fn plot(title: &str, (noun, sizes): (&'static str, &[u64]), rows: &[R
     let left = names.iter().map(|name| text_width(name, LETTERS)).fold(80, u32::max).min(WIDTH / 3) + 20;
     let room = Room { left, ..Room::default() };
     let height = u32::try_from(rows.len()).unwrap_or(u32::MAX).min(200) * ROW;
-    let entries: Vec<Entry> =
-        PARTS.iter().map(|&(color, name)| Entry { key: Key::Box, color, text: name.to_owned() }).collect();
+    let entries = PARTS.map(|(color, name)| Entry::new(Key::Box, color, name));
     let width = width_with_legend(WIDTH, (1060, 1240), &entries);
     Some(figure(title, (width, room.top + height + room.bottom + room.below), move |root| {
         let area = draw_legend(root, WIDTH, room.top, &entries)?;

@@ -108,8 +108,7 @@ pub(crate) fn plot(title: &str, height: u32, axes: (Axis, Axis), curves: Vec<Cur
     let shown: Vec<Curve> = curves.into_iter().filter(is_shown).collect();
     let mut entries: Vec<Entry> = shown.iter().map(Curve::entry).collect();
     if shown.iter().flat_map(|curve| &curve.points).any(|point| point.y.is_some() && point.is_hollow) {
-        let text = "hollow: its offsets do not fit".to_owned();
-        entries.push(Entry { key: Key::Ring(Shape::Circle), color: MUTED, text });
+        entries.push(Entry::new(Key::Ring(Shape::Circle), MUTED, "hollow: its offsets do not fit"));
     }
     Some(figure_beside(title, height, axes, entries, move |chart| {
         shown.iter().try_for_each(|curve| curve.draw_curve(chart))

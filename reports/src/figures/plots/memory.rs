@@ -36,13 +36,12 @@ pub(crate) fn plot_memory(title: &str, pool: &str, nets: &[NetMemory]) -> Option
     let reused = nets.iter().map(|net| top(net, &[net.pool, net.height, Some(net.load)])).max()?;
     let all = nets.iter().map(|net| top(net, &[net.network_wise, Some(reused)])).max()?;
     let most = all.min(reused.saturating_add(reused / 2));
-    let entry = |color, text: &str| Entry { key: Key::Box, color, text: text.to_owned() };
     let drawn = |at: usize| nets.iter().map(|net| memory_bars(net, pool)[at]).find(|bar| bar.0.is_some());
     let drawn = (0..3).filter_map(drawn);
-    let mut entries: Vec<Entry> = drawn.map(|(_, color, text)| entry(color, text)).collect();
-    entries.push(Entry { key: Key::Line { dashed: false }, color: TEXT, text: "load".to_owned() });
+    let mut entries: Vec<Entry> = drawn.map(|(_, color, text)| Entry::new(Key::Box, color, text)).collect();
+    entries.push(Entry::new(Key::Line { dashed: false }, TEXT, "load"));
     if nets.iter().any(|net| net.parameters.is_some()) {
-        entries.push(entry(PARAMETERS, "kept (parameters)"));
+        entries.push(Entry::new(Key::Box, PARAMETERS, "kept (parameters)"));
     }
     let slots = nets.iter().map(|net| memory_slot(net, pool)).collect();
     let bars = Bars::new(title, Axis::bytes("memory", as_real(most)), slots, entries);

@@ -40,12 +40,8 @@ pub(crate) fn plot_pareto(spots: &[Spot]) -> Option<Drawing> {
         draw_steps(&mut chart, &front, x.high())?;
         let dot = |spot: &Spot, radius, color| {
             let at = (spot.time_ns.max(1.0), spot.gap);
-            let tip = format!(
-                "{}: {}, gap {}",
-                spot.label,
-                format_nanoseconds(spot.time_ns),
-                format_percent(spot.gap)
-            );
+            let (time, gap) = (format_nanoseconds(spot.time_ns), format_percent(spot.gap));
+            let tip = format!("{}: {time}, gap {gap}", spot.label);
             told(Marker::new(at, Shape::Circle, radius, color), tip)
         };
         chart.draw_series(spots.iter().filter(|spot| !spot.is_front).map(|spot| dot(spot, 3, GRAY)))?;
@@ -116,7 +112,6 @@ impl Name {
     /// Half the height of the letters.
     const HALF: i32 = 7;
 
-    /// Whether the name lies inside the frame.
     fn is_inside(&self) -> bool {
         let (right, bottom) = (SIZE.0 - ROOM.right, SIZE.1 - ROOM.bottom - ROOM.below - 8);
         self.left > ROOM.left.cast_signed()

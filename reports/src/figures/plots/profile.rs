@@ -25,7 +25,6 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// The share of workloads on which the height is the lowest.
     fn share_lowest(&self) -> f64 {
         if self.total == 0 {
             return 0.0;
@@ -42,10 +41,8 @@ pub(crate) fn plot_profiles(all: &[(String, Profile)]) -> Option<Drawing> {
     order.sort_by(|a, b| profile_area(&b.1).total_cmp(&profile_area(&a.1)));
     order.truncate(LINES);
     let most = order.iter().filter_map(|(_, profile)| profile.ratios.last()).fold(1.0, |m: f64, r| m.max(*r));
-    let (x, y) = (
-        Axis::factors("height over the lowest height of the workload", most),
-        Axis::shares("share of workloads", 1.0),
-    );
+    let x = Axis::factors("height over the lowest height of the workload", most);
+    let y = Axis::shares("share of workloads", 1.0);
     let ranked = |(number, (label, profile)): (usize, (String, Profile))| (Series { label, number }, profile);
     let order: Vec<(Series, Profile)> = order.into_iter().enumerate().map(ranked).collect();
     let entries: Vec<Entry> = order.iter().map(legend_entry).collect();
@@ -53,12 +50,8 @@ pub(crate) fn plot_profiles(all: &[(String, Profile)]) -> Option<Drawing> {
         let mut chart = draw_chart(root, ROOM, &x, &y)?;
         // The worst first, so that the best line is on top.
         for (series, profile) in order.iter().rev() {
-            draw_line(
-                &mut chart,
-                profile_steps(profile, x.high()),
-                series.color().stroke_width(2),
-                is_dashed(series),
-            )?;
+            let (steps, style) = (profile_steps(profile, x.high()), series.color().stroke_width(2));
+            draw_line(&mut chart, steps, style, is_dashed(series))?;
         }
         draw_legend(root, &entries)
     }))

@@ -93,10 +93,8 @@ mod tests {
     fn a_row_has_its_dots_its_median_and_its_failures() {
         let series = Series { label: "p<1>".to_owned(), number: 0 };
         let values = vec![("a".to_owned(), 0.0), ("b".to_owned(), 0.1), ("c".to_owned(), 0.02)];
-        let svg = plot_gaps(&[Strip { series, values, remark: "4".to_owned() }])
-            .expect("drawn")
-            .to_inline_svg()
-            .expect("writes");
+        let strip = Strip { series, values, remark: "4".to_owned() };
+        let svg = plot_gaps(&[strip]).expect("drawn").to_inline_svg().expect("writes");
         assert_eq!(svg.matches("<circle").count(), 3);
         assert!(
             svg.contains(">2.00 %<") && svg.contains(">4<") && svg.contains("p&lt;1&gt;: b: 10.00 %"),

@@ -7,7 +7,6 @@ use crate::figures::coord::Axis;
 use crate::figures::{Drawing, Series};
 use crate::format::{as_real, format_count, format_nanoseconds, short_count};
 
-/// One measured time.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Timing {
     pub(crate) workload: String,
@@ -25,7 +24,6 @@ fn times_to_fit(times: &[Timing]) -> impl Iterator<Item = &Timing> {
     times.iter().filter(|time| time.buffers >= 50 && !time.is_cut)
 }
 
-/// The fit of a planner's times.
 pub(crate) fn fit_times(times: &[Timing]) -> Option<PowerFit> {
     let points: Vec<(f64, f64)> =
         times_to_fit(times).map(|time| (as_real(time.buffers), time.nanoseconds)).collect();

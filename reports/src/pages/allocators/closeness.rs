@@ -89,20 +89,16 @@ fn limited(site: &Site<'_>) -> Table {
         site.replays
             .cases
             .iter()
-            .filter_map(|case| Some((case, case.summary_row(), case.summary_row().capacity?))),
-        columns!(|(case, row, capacity)| [
+            .filter_map(|case| Some((case, &case.summary_row().performance, case.summary_row().capacity?))),
+        columns!(|(case, performance, capacity)| [
             ("workload", "Workload", CellValue::text(case.workload())),
             ("allocator", "Allocator", CellValue::text(&case.series.label)),
-            ("device", "Device", CellValue::text(case.place().name())),
+            ("device", "Device", CellValue::text(case.place.name())),
             ("capacity_bytes", "Capacity", CellValue::Bytes(capacity)),
-            ("status", "Status", CellValue::text(row.performance.status.name())),
-            ("reserved_bytes", "Reserved", CellValue::Bytes(row.performance.reserved_peak)),
-            (
-                "device_allocations",
-                "Calls to the device",
-                CellValue::Count(row.performance.device_allocations)
-            ),
-            ("reason", "Remark", CellValue::text(&row.performance.reason)),
+            ("status", "Status", CellValue::text(performance.status.name())),
+            ("reserved_bytes", "Reserved", CellValue::Bytes(performance.reserved_peak)),
+            ("device_allocations", "Calls to the device", CellValue::Count(performance.device_allocations)),
+            ("reason", "Remark", CellValue::text(&performance.reason)),
         ]),
     )
 }
@@ -116,21 +112,18 @@ fn physical(site: &Site<'_>) -> Table {
         site.replays.cases.iter().filter(|case| case.summary_row().device != "simulated"),
         columns!(|case| {
             let row = case.summary_row();
+            let performance = &row.performance;
             let threads = u64::from(row.threads);
             [
                 ("workload", "Workload", CellValue::text(case.workload())),
                 ("contender", "Contender", CellValue::text(&case.series.label)),
-                ("device", "Device", CellValue::text(case.place().name())),
+                ("device", "Device", CellValue::text(case.place.name())),
                 ("threads", "Threads", CellValue::Count(threads)),
                 ("requested_bytes", "Requested at once", CellValue::Bytes(row.requested_peak * threads)),
-                ("reserved_bytes", "Reserved", CellValue::Bytes(row.performance.reserved_peak)),
-                ("used_bytes", "In use", CellValue::bytes(row.performance.used_peak)),
-                ("physical_bytes", "Physical", CellValue::bytes(row.performance.physical_peak)),
-                (
-                    "device_allocations",
-                    "Calls for memory",
-                    CellValue::Count(row.performance.device_allocations),
-                ),
+                ("reserved_bytes", "Reserved", CellValue::Bytes(performance.reserved_peak)),
+                ("used_bytes", "In use", CellValue::bytes(performance.used_peak)),
+                ("physical_bytes", "Physical", CellValue::bytes(performance.physical_peak)),
+                ("device_allocations", "Calls for memory", CellValue::Count(performance.device_allocations)),
             ]
         }),
     )

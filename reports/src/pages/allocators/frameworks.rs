@@ -31,13 +31,11 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     for group in &frameworks.groups {
         pieces.extend(group_findings(group).map(Piece::text));
     }
-    pieces.push(Piece::heading("Ours over each contender"));
-    pieces.push(Piece::Table(mean_table(frameworks)));
+    pieces.extend([Piece::heading("Ours over each contender"), Piece::Table(mean_table(frameworks))]);
     for group in &frameworks.groups {
         pieces.extend(group_figures(group));
     }
-    pieces.push(Piece::heading("All rows"));
-    pieces.push(Piece::Table(row_table(frameworks)));
+    pieces.extend([Piece::heading("All rows"), Piece::Table(row_table(frameworks))]);
     let page = Page::new("frameworks.html", "Frameworks on a plan")
         .in_menu(Menu::Allocators, "What do frameworks gain from a plan?");
     Some(page.with(pieces))
@@ -64,7 +62,6 @@ fn failure_piece(frameworks: &Frameworks) -> Option<Piece> {
     (!told.is_empty()).then(|| Piece::alert(text()))
 }
 
-/// The findings of a group, in words.
 fn group_findings(group: &Group) -> Option<String> {
     let mut text = format!("{}:", group.conditions.name());
     let over_glibc =
@@ -111,7 +108,8 @@ fn mean_table<'f>(frameworks: &'f Frameworks) -> Table {
     let rivals = |group: &'f Group| {
         let rivals = group.contenders().into_iter().filter(|contender| contender.label != PLANLAB);
         rivals.filter_map(move |contender| {
-            Some((group, &*contender.label, speed_over(group, &contender.label)?))
+            let speed = group.ratios_of(|case| case.speed_over(case.run_of(&contender.label)?))?;
+            Some((group, &*contender.label, speed))
         })
     };
     Table::from_rows(
@@ -146,10 +144,6 @@ fn mean_table<'f>(frameworks: &'f Frameworks) -> Table {
     )
 }
 
-fn speed_over(group: &Group, contender: &str) -> Option<Ratios> {
-    group.ratios_of(|case| case.speed_over(case.run_of(contender)?))
-}
-
 fn middle_faults(group: &Group, contender: &str) -> Option<f64> {
     let of = |case: &Case| Some(case.run_of(contender)?.faults.median);
     median(&group.cases.iter().filter_map(of).collect::<Vec<f64>>())
@@ -174,16 +168,11 @@ fn group_figures(group: &Group) -> Vec<Piece> {
     };
     let time = plot_group(group, format!("CPU time of a propagation: {name}"), "of glibc's CPU time", &time);
     let memory = plot_group(group, format!("Steady memory: {name}"), "of glibc's memory", &memory);
-    let time = time.map(|drawing| {
-        Piece::figure(
-            drawing,
-            "The median of the propagations, and where the middle half of them lies, over glibc's median.",
-        )
-    });
-    let memory = memory.map(|drawing| {
-        Piece::figure(drawing, "The most that was resident after the warm-up, over what glibc held.")
-    });
-    time.into_iter().chain(memory).collect()
+    let of_time =
+        "The median of the propagations, and where the middle half of them lies, over glibc's median.";
+    let of_memory = "The most that was resident after the warm-up, over what glibc held.";
+    let figures = [(time, of_time), (memory, of_memory)];
+    figures.into_iter().filter_map(|(drawing, caption)| Some(Piece::figure(drawing?, caption))).collect()
 }
 
 /// A value of a run divided by glibc's, the range of the middle half, and the tooltip.
@@ -230,7 +219,11 @@ fn row_table<'f>(frameworks: &'f Frameworks) -> Table {
             let conditions = &group.conditions;
             let row = &run.row;
             let planned = row.requests.zip(row.planned).filter(|(requests, _)| *requests > 0);
+            let planned = planned.map(|(all, own)| as_real(own) / as_real(all));
             let is_other = case.our_run().is_some_and(|ours| ours.series != run.series);
+            let our_speed = case.speed_over(run).filter(|_| is_other);
+            let our_memory = case.memory_over(run).filter(|_| is_other);
+            let first_ns = row.first_wall_ns.map(as_real);
             [
                 ("framework", "Framework", CellValue::text(&conditions.framework)),
                 ("net", "Net", CellValue::text(&case.net)),
@@ -244,26 +237,14 @@ fn row_table<'f>(frameworks: &'f Frameworks) -> Table {
                 ("cpu_low_ns", "from", CellValue::Nanoseconds(run.cpu.low)),
                 ("cpu_high_ns", "to", CellValue::Nanoseconds(run.cpu.high)),
                 ("wall_ns", "Wall time", CellValue::Nanoseconds(run.wall.median)),
-                ("cpu_speed", "Ours: speed", CellValue::number(case.speed_over(run).filter(|_| is_other))),
+                ("cpu_speed", "Ours: speed", CellValue::number(our_speed)),
                 ("faults", "Faults", faults(run.faults.median)),
-                (
-                    "first_wall_ns",
-                    "First propagation",
-                    CellValue::nanoseconds(row.first_wall_ns.map(as_real)),
-                ),
+                ("first_wall_ns", "First propagation", CellValue::nanoseconds(first_ns)),
                 ("before_bytes", "Before", CellValue::bytes(row.resident_before)),
                 ("steady_bytes", "Steady", CellValue::bytes(run.steady)),
                 ("peak_bytes", "ever", CellValue::bytes(run.peak)),
-                (
-                    "memory_share",
-                    "Ours: memory",
-                    CellValue::share(case.memory_over(run).filter(|_| is_other)),
-                ),
-                (
-                    "planned_share",
-                    "Planned",
-                    CellValue::share(planned.map(|(all, own)| as_real(own) / as_real(all))),
-                ),
+                ("memory_share", "Ours: memory", CellValue::share(our_memory)),
+                ("planned_share", "Planned", CellValue::share(planned)),
                 ("plans", "Plans", CellValue::or_missing(row.plans.map(CellValue::Count))),
                 ("planning_ns", "Planning", CellValue::nanoseconds(row.planning_ns.map(as_real))),
                 ("height_bytes", "Height", CellValue::bytes(row.plan_height)),

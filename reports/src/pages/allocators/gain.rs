@@ -70,7 +70,7 @@ pub(super) fn gain_pieces(site: &Site<'_>) -> Vec<Piece> {
             [
                 ("workload", "Workload", CellValue::text(plan.workload())),
                 ("contender", "Against", CellValue::text(&other.series.label)),
-                ("device", "Device", CellValue::text(plan.place().device_in_full())),
+                ("device", "Device", CellValue::text(plan.place.device_in_full())),
                 ("work", "Memory is", CellValue::text(row.work.name())),
                 ("verdict", "The plan is", CellValue::text(verdict_words(share))),
                 ("saved_request_ns", "Saved per request", CellValue::Nanoseconds(time.median)),

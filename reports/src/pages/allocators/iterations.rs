@@ -7,7 +7,8 @@ use planlab_results::replay::ReplayRow;
 
 use crate::data::nets::net_memory::own_pool;
 use crate::data::papers::paper::{Quantity, published_figures};
-use crate::data::replays::{Case, ReplayPlace};
+use crate::data::replays::Case;
+use crate::data::rows::group_by;
 use crate::figures::Drawing;
 use crate::figures::coord::Axis;
 use crate::figures::plots::curves::{self, Curve, HEIGHT, Point};
@@ -89,7 +90,6 @@ struct Group<'c> {
 }
 
 impl<'c> Group<'c> {
-    /// The largest number of propagations of any case.
     fn most_propagations(&self) -> usize {
         let of = |case: &&Case| {
             case.summary_row().performance.samples.len().max(case.summary_row().sequence.len())
@@ -124,18 +124,13 @@ impl<'c> Group<'c> {
     }
 }
 
-/// The conditions of a sequence.
-type Subject<'c> = (&'c str, &'c [String], &'c ReplayPlace, u32, Option<u64>);
-
 /// The sequences by workload, place, number of threads and memory.
 fn sequence_groups<'c>(site: &Site<'c>) -> Vec<Group<'c>> {
-    let mut subjects: BTreeMap<Subject<'c>, Vec<&'c Case>> = BTreeMap::new();
-    for case in site.replays.cases.iter().filter(|case| !case.summary_row().sequence.is_empty()) {
+    let sequences = site.replays.cases.iter().filter(|case| !case.summary_row().sequence.is_empty());
+    let subjects = group_by(sequences, |case| {
         let row = case.summary_row();
-        let subject =
-            (row.workload.as_str(), row.sequence.as_slice(), case.place(), row.threads, row.capacity);
-        subjects.entry(subject).or_default().push(case);
-    }
+        (row.workload.as_str(), row.sequence.as_slice(), &case.place, row.threads, row.capacity)
+    });
     let mut known: BTreeMap<String, usize> = BTreeMap::new();
     let named = |cases: Vec<&'c Case>| {
         let name = case_conditions(cases[0]);
@@ -154,7 +149,7 @@ fn case_conditions(case: &Case) -> String {
     let threads = if row.threads > 1 { format!(", {} threads", row.threads) } else { String::new() };
     let capacity =
         row.capacity.map_or(String::new(), |capacity| format!(", capacity {}", format_bytes(capacity)));
-    format!("{}, {}{threads}{capacity}", row.workload, case.place().name())
+    format!("{}, {}{threads}{capacity}", row.workload, case.place.name())
 }
 
 /// The largest saving that the paper claims for planning, and the largest of profile-guided allocation here.
@@ -254,6 +249,7 @@ fn iteration_table(groups: &[Group<'_>]) -> Table {
             let wall: u64 = row.performance.samples.iter().map(|sample| sample.wall_ns).sum();
             let (first, last) = (row.performance.samples.first(), row.performance.samples.last());
             let planning = last.and_then(|sample| sample.planning_ns);
+            let plans = last.and_then(|sample| sample.plans);
             let held =
                 |sample: Option<&Sample>, held: &HeldMoment| CellValue::bytes(sample.and_then(held.of));
             let measure = group.held_moment(case);
@@ -261,7 +257,7 @@ fn iteration_table(groups: &[Group<'_>]) -> Table {
             [
                 ("workload", "Workload", CellValue::text(case.workload())),
                 ("contender", "Contender", CellValue::text(&case.series.label)),
-                ("device", "Device", CellValue::text(case.place().name())),
+                ("device", "Device", CellValue::text(case.place.name())),
                 ("threads", "Threads", CellValue::Count(u64::from(row.threads))),
                 ("capacity_bytes", "Capacity", CellValue::bytes(row.capacity)),
                 ("status", "Status", CellValue::text(row.performance.status.name())),
@@ -273,11 +269,7 @@ fn iteration_table(groups: &[Group<'_>]) -> Table {
                 ("first_bytes", "at the end of the first", held(first, &END)),
                 ("last_bytes", "of the last", held(last, &END)),
                 ("time_ns", "Time", CellValue::Nanoseconds(as_real(wall))),
-                (
-                    "plans",
-                    "Plans",
-                    CellValue::or_missing(last.and_then(|sample| sample.plans).map(CellValue::Count)),
-                ),
+                ("plans", "Plans", CellValue::or_missing(plans.map(CellValue::Count))),
                 ("planning_ns", "Planning", CellValue::nanoseconds(planning.map(as_real))),
                 ("planning_share", "of the time", CellValue::share(planning_share)),
                 ("planned_share", "Planned", CellValue::share(last.and_then(planned_share))),

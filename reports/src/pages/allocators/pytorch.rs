@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use planlab_results::recorded_peak::{Explanation, RecordedPeak};
 use planlab_results::statistics::median;
 
-use crate::data::nets::parts::PoolTotal;
 use crate::data::replays::Case;
 use crate::figures::Series;
 use crate::figures::coord::Axis;
@@ -86,24 +85,20 @@ fn build_pair<'c>(site: &Site<'c>, case: &'c Case) -> Option<Pair<'c>> {
     let recorded = known.torch_reserved?;
     let window = first_reserved(case).filter(|_| case.summary_row().contender == POOL)?;
     let process = site.replays.served_case(&format!("{}{PROCESS}", case.workload()), POOL);
-    let peak = recorded_peak(known, recorded, window, process.and_then(first_reserved));
+    let peak = RecordedPeak {
+        recorded,
+        window,
+        process: process.and_then(first_reserved),
+        has_tied_head: known.torch_tied_head,
+        iterations: known.torch_iterations,
+        iterations_differ: known.torch_iterations_differ,
+    };
     Some(Pair { window: case, process, peak, in_use: known.torch_allocated })
 }
 
 /// The reserved bytes after the first propagation, from an empty pool.
 fn first_reserved(case: &Case) -> Option<u64> {
     case.summary_row().performance.samples.first()?.reserved
-}
-
-fn recorded_peak(known: &PoolTotal, recorded: u64, window: u64, process: Option<u64>) -> RecordedPeak {
-    RecordedPeak {
-        recorded,
-        window,
-        process,
-        has_tied_head: known.torch_tied_head,
-        iterations: known.torch_iterations,
-        iterations_differ: known.torch_iterations_differ,
-    }
 }
 
 fn pair_verdict(pairs: &[Pair<'_>]) -> String {

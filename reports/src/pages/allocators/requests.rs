@@ -1,10 +1,9 @@
 //! The page on the cost of single requests: by allocator, and for the linear scan of bins compared with the real
 //! pool's.
 
-use std::collections::BTreeMap;
-
 use crate::data::papers::paper::{Quantity, published_figures};
 use crate::data::replays::{Case, ReplayPlace, Replays};
+use crate::data::rows::group_by;
 use crate::figures::Series;
 use crate::figures::coord::Axis;
 use crate::figures::plots::curves::{self, Curve, HEIGHT, Point};
@@ -74,19 +73,16 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
 }
 
 fn request_figure((name, meaning, time): Measure, place: &ReplayPlace, cases: &[&Case]) -> Option<Piece> {
-    let mut timed: Vec<(&Series, &str, f64)> =
+    let timed: Vec<(&Series, &str, f64)> =
         cases.iter().filter_map(|case| Some((&case.series, case.workload(), time(case)?))).collect();
-    timed.sort_by(|a, b| a.0.label.cmp(&b.0.label));
-    let strips: Vec<Strip> = timed
-        .chunk_by(|a, b| a.0 == b.0)
-        .map(|own| Strip {
-            series: own[0].0.clone(),
-            values: own.iter().map(|(_, workload, time)| ((*workload).to_owned(), *time)).collect(),
-            remark: own.len().to_string(),
-        })
-        .collect();
     let title = format!("{name}: {}", place.name());
     let x = Axis::times_of(name, timed.iter().map(|timed| timed.2));
+    let strips = group_by(timed, |timed| timed.0.number).into_values().map(|own| Strip {
+        series: own[0].0.clone(),
+        remark: own.len().to_string(),
+        values: own.into_iter().map(|(_, workload, time)| (workload.to_owned(), time)).collect(),
+    });
+    let strips: Vec<Strip> = strips.collect();
     let look = Look { title: &title, x, remark: "workloads", shown: format_nanoseconds };
     let caption = format!(
         "A dot for each workload; the bar marks the median. {meaning}. What is done with the memory: {}.",
@@ -109,7 +105,7 @@ fn propagation_table(site: &Site<'_>) -> Table {
         columns!(|(case, row, wall)| [
             ("workload", "Workload", CellValue::text(case.workload())),
             ("contender", "Contender", CellValue::text(&case.series.label)),
-            ("device", "Device", CellValue::text(case.place().device_in_full())),
+            ("device", "Device", CellValue::text(case.place.device_in_full())),
             ("work", "Memory is", CellValue::text(row.work.name())),
             ("requests", "Requests", CellValue::Count(row.requests)),
             ("cpu_request_ns", "CPU", CellValue::nanoseconds(case.cpu_request_ns())),
@@ -140,7 +136,7 @@ fn call_table(site: &Site<'_>) -> Table {
             [
                 ("workload", "Workload", CellValue::text(case.workload())),
                 ("contender", "Contender", CellValue::text(&case.series.label)),
-                ("device", "Device", CellValue::text(case.place().device_in_full())),
+                ("device", "Device", CellValue::text(case.place.device_in_full())),
                 ("work", "Memory is", CellValue::text(row.work.name())),
                 ("requests", "Requests", CellValue::Count(row.requests)),
                 ("alloc_ns", "Request", part(row.performance.alloc, |call| call.median_ps)),
@@ -155,10 +151,8 @@ fn call_table(site: &Site<'_>) -> Table {
 
 /// A workload for which the real pool was measured.
 struct Scan<'a> {
-    workload: &'a str,
-    /// The place where ours was timed.
-    place: &'a ReplayPlace,
-    requests: u64,
+    /// Ours, with the scan.
+    case: &'a Case,
     /// Entries that the scan inspects in one propagation.
     bins: u64,
     /// The measured time of the real pool in nanoseconds.
@@ -173,18 +167,15 @@ struct Scan<'a> {
 fn scan_lengths<'a>(site: &Site<'a>) -> Vec<Scan<'a>> {
     let time = |case: Option<&Case>| case.and_then(Case::propagation_ns).map(|time| time.median);
     let scan = |case: &'a Case| {
-        let row = case.summary_row();
         let known = site.options.totals.get(case.workload())?;
         let indexed = site.replays.served_case(case.workload(), INDEXED);
         Some(Scan {
-            workload: case.workload(),
-            place: case.place(),
-            requests: row.requests,
-            bins: row.performance.search_steps,
+            case,
+            bins: case.summary_row().performance.search_steps,
             real_ns: known.pool_ns?,
             plan_ns: known.plan_ns,
             ours_ns: time(Some(case)),
-            indexed_ns: time(indexed.filter(|indexed| indexed.place() == case.place())),
+            indexed_ns: time(indexed.filter(|indexed| indexed.place == case.place)),
         })
     };
     let scanning = site.replays.simulated_cases().filter(|case| case.summary_row().contender == SCANNING);
@@ -204,10 +195,11 @@ fn bin_table(site: &Site<'_>) -> Table {
         scan_lengths(site),
         columns!(|scan| {
             let for_bin = |time: f64| time / as_real(scan.bins.max(1));
-            let for_request = scan.bins.saturating_add(scan.requests / 2) / scan.requests.max(1);
+            let requests = scan.case.summary_row().requests;
+            let for_request = scan.bins.saturating_add(requests / 2) / requests.max(1);
             [
-                ("workload", "Workload", CellValue::text(scan.workload)),
-                ("requests", "Requests", CellValue::Count(scan.requests)),
+                ("workload", "Workload", CellValue::text(scan.case.workload())),
+                ("requests", "Requests", CellValue::Count(requests)),
                 ("bins", "Bins", CellValue::Count(scan.bins)),
                 ("bins_per_request", "for a request", CellValue::Count(for_request)),
                 ("real_pool_ns", "Real pool", CellValue::Nanoseconds(as_real(scan.real_ns))),
@@ -216,7 +208,7 @@ fn bin_table(site: &Site<'_>) -> Table {
                 ("ours_ns", "Ours, scan", CellValue::nanoseconds(scan.ours_ns)),
                 ("ours_bin_ns", "for a bin", CellValue::nanoseconds(scan.ours_ns.map(for_bin))),
                 ("ours_indexed_ns", "Ours, index", CellValue::nanoseconds(scan.indexed_ns)),
-                ("device", "Ours on", CellValue::text(scan.place.device_in_full())),
+                ("device", "Ours on", CellValue::text(scan.case.place.device_in_full())),
             ]
         }),
     )
@@ -226,7 +218,7 @@ fn bin_table(site: &Site<'_>) -> Table {
 fn speed_up(site: &Site<'_>) -> Option<String> {
     let figure = published_figures().iter().find(|figure| figure.of == Quantity::SpeedUp)?;
     let scans = scan_lengths(site);
-    let scan = scans.iter().find(|scan| scan.workload == figure.workload)?;
+    let scan = scans.iter().find(|scan| scan.case.workload() == figure.workload)?;
     let pool = format_nanoseconds(as_real(scan.real_ns));
     let plan = scan.plan_ns.map(|time| format!(", and a plan's table {}", format_nanoseconds(as_real(time))));
     Some(format!(
@@ -234,17 +226,14 @@ fn speed_up(site: &Site<'_>) -> Option<String> {
          the pool. There is no time of a GPU here: of a propagation, CuPy's real pool took {pool} on the CPU{}. \
          That is what the scan takes, not what a GPU waits for.",
         figure.published,
-        scan.workload,
+        figure.workload,
         plan.unwrap_or_default(),
     ))
 }
 
 /// One figure for each machine on which ours was timed.
 fn scan_figures(site: &Site<'_>) -> Vec<Piece> {
-    let mut places: BTreeMap<&ReplayPlace, Vec<Scan<'_>>> = BTreeMap::new();
-    for scan in scan_lengths(site) {
-        places.entry(scan.place).or_default().push(scan);
-    }
+    let places = group_by(scan_lengths(site), |scan| &scan.case.place);
     let is_alone = places.len() == 1;
     let title = |place: &ReplayPlace| {
         let title = "Time of a propagation against the bins scanned".to_owned();
@@ -277,6 +266,7 @@ fn scan_figure(title: &str, scans: &[Scan<'_>]) -> Option<Piece> {
 }
 
 fn scan_point(series: &Series, scan: &Scan<'_>, time: f64) -> Option<Point> {
-    let tip = format!("{}: {} bins, {}", scan.workload, format_count(scan.bins), format_nanoseconds(time));
+    let tip =
+        format!("{}: {} bins, {}", scan.case.workload(), format_count(scan.bins), format_nanoseconds(time));
     (scan.bins > 0 && time > 0.0).then(|| Point::new(series, as_real(scan.bins), time, &tip))
 }

@@ -2,6 +2,7 @@
 //! for locks.
 
 use crate::data::replays::{Case, Measured, ReplayPlace, Replays};
+use crate::data::rows::group_by;
 use crate::figures::Series;
 use crate::figures::coord::Axis;
 use crate::figures::plots::curves::{self, Curve, HEIGHT, Point};
@@ -13,13 +14,11 @@ use planlab_results::table::{CellValue, Table, columns};
 
 /// The page; `None` if nothing ran in several threads.
 pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
-    let cases: Vec<&Case> = site
-        .replays
-        .cases
-        .iter()
-        .filter(|case| case.summary_row().sequence.is_empty() && case.summary_row().capacity.is_none())
-        .filter(|case| case.summary_row().device != "simulated")
-        .collect();
+    let is_compared = |case: &&Case| {
+        let row = case.summary_row();
+        row.sequence.is_empty() && row.capacity.is_none() && row.device != "simulated"
+    };
+    let cases: Vec<&Case> = site.replays.cases.iter().filter(is_compared).collect();
     if cases.iter().all(|case| case.summary_row().threads == 1) {
         return None;
     }
@@ -33,8 +32,7 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
         pieces.extend(by_threads(&place, &cases));
         pieces.extend(by_size(&place, &cases));
     }
-    pieces.push(Piece::heading("All numbers of threads"));
-    pieces.push(Piece::Table(thread_table(site, &cases)));
+    pieces.extend([Piece::heading("All numbers of threads"), Piece::Table(thread_table(site, &cases))]);
     let title = "Latency of a request by threads and size";
     Some(Page::new("threads.html", title).in_menu(Menu::Allocators, "What do threads change?").with(pieces))
 }
@@ -101,18 +99,16 @@ fn curves_of(
     make: fn(Series, Vec<Point>) -> Curve,
     x: &dyn Fn(&Case) -> Option<(f64, String)>,
 ) -> Vec<Curve> {
-    let mut cases = cases.to_vec();
-    cases.sort_by(|a, b| a.series.label.cmp(&b.series.label));
     let point = |case: &&Case| {
         let ((x, name), y) = (x(case)?, case.cpu_request_ns()?);
         Some(Point::new(&case.series, x, y, &format!("{name}: {}", format_nanoseconds(y))))
     };
-    let curve = |own: &[&Case]| {
+    let curve = |own: Vec<&Case>| {
         let mut points: Vec<Point> = own.iter().filter_map(point).collect();
         points.sort_by(|a, b| a.x.total_cmp(&b.x));
         make(own[0].series.clone(), points)
     };
-    cases.chunk_by(|a, b| a.series == b.series).map(curve).collect()
+    group_by(cases.iter().copied(), |case| case.series.number).into_values().map(curve).collect()
 }
 
 /// All contenders of a figure share one measure, CPU time: only some have times of calls, and wall time depends on how
@@ -137,18 +133,15 @@ fn thread_table(site: &Site<'_>, cases: &[&Case]) -> Table {
             let work = if row.work == Work::None { "not touched" } else { row.work.name() };
             let p99 = row.performance.alloc.map(|alloc| as_real(alloc.p99_ps) / 1e3);
             let threads = u64::from(row.threads);
+            let above_loop = case.cpu_above_loop_ns(site.replays);
             [
                 ("workload", "Workload", CellValue::text(case.workload())),
                 ("contender", "Contender", CellValue::text(&case.series.label)),
-                ("device", "Device", CellValue::text(case.place().device_in_full())),
+                ("device", "Device", CellValue::text(case.place.device_in_full())),
                 ("work", "Memory is", CellValue::text(work)),
                 ("threads", "Threads", CellValue::Count(threads)),
                 ("latency_ns", "Latency", CellValue::nanoseconds(case.cpu_request_ns())),
-                (
-                    "above_loop_ns",
-                    "above the loop",
-                    CellValue::nanoseconds(case.cpu_above_loop_ns(site.replays)),
-                ),
+                ("above_loop_ns", "above the loop", CellValue::nanoseconds(above_loop)),
                 ("alloc_p99_ns", "p99 of requests", CellValue::nanoseconds(p99)),
                 ("time_ns", "Propagation", middle(case.propagation_ns())),
                 ("cpu_ns", "CPU", middle(case.cpu_ns())),

@@ -6,10 +6,10 @@ use planlab_results::statistics::Interval;
 use super::gain;
 use crate::data::nets::parts::{NetPart, parts, shown_batch};
 use crate::data::replays::{Case, Measured, ReplayPlace, Replays};
-use crate::figures::Drawing;
 use crate::figures::chart::Entry;
 use crate::figures::coord::Axis;
 use crate::figures::plots::bars::{Bars, Dot, Slot, narrow_bars};
+use crate::figures::{Drawing, Series};
 use crate::format::format_nanoseconds;
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece};
@@ -83,7 +83,8 @@ fn plot_times(title: &str, slots: &[(NetParts<'_>, &[Timed<'_>])]) -> Option<Dra
     let least = timed().map(|timed| timed.drawn_range().0).min_by(f64::total_cmp)?;
     let most = timed().map(|timed| timed.drawn_range().1).max_by(f64::total_cmp)?;
     let y = Axis::times("time of a propagation", least / 1.5, most);
-    let entries = legend_entries(timed().map(|timed| timed.case));
+    let series = Series::distinct(timed().map(|timed| &timed.case.series));
+    let entries = series.into_iter().map(Entry::from_series).collect();
     let slots = slots.iter().map(|(key, timed)| net_slot(key, timed)).collect();
     let mut figure = Bars::new(title, y, slots, entries);
     // One value needs no range.
@@ -103,13 +104,6 @@ fn net_slot(key: &NetParts<'_>, timed: &[Timed<'_>]) -> Slot {
     };
     let dots = timed.iter().map(dot).collect();
     Slot { group: key.net.to_owned(), name, dots, ..Slot::default() }
-}
-
-fn legend_entries<'c>(cases: impl Iterator<Item = &'c Case>) -> Vec<Entry> {
-    let mut series: Vec<_> = cases.map(|case| &case.series).collect();
-    series.sort_by(|a, b| a.label.cmp(&b.label));
-    series.dedup();
-    series.into_iter().map(Entry::from_series).collect()
 }
 
 fn time_text(time: &Measured) -> String {
@@ -135,9 +129,9 @@ fn time_table(site: &Site<'_>) -> Table {
             [
                 ("workload", "Workload", CellValue::text(case.workload())),
                 ("contender", "Contender", CellValue::text(&case.series.label)),
-                ("device", "Device", CellValue::text(case.place().device_in_full())),
+                ("device", "Device", CellValue::text(case.place.device_in_full())),
                 ("work", "Memory is", CellValue::text(row.work.name())),
-                ("processes", "Processes", CellValue::count(case.rows().len())),
+                ("processes", "Processes", CellValue::count(case.rows.len())),
                 ("samples", "Samples", CellValue::count(case.sample_count())),
                 ("warm_up", "Warm-up", CellValue::Count(u64::from(row.performance.warm_up))),
                 ("time_ns", "Time", CellValue::Nanoseconds(time.median)),

@@ -7,6 +7,7 @@ use planlab_results::WorkloadKey;
 use planlab_results::table::{CellValue, Table, columns};
 
 use crate::data::nets::models::{BOTH, Case, IN_PLACE, NOTHING, Question, SHARING, model_cases};
+use crate::data::rows::group_by;
 use crate::figures::Series;
 use crate::figures::coord::Axis;
 use crate::figures::plots::curves::{self, Curve, HEIGHT, Point};
@@ -91,14 +92,10 @@ fn memory_cost(cases: &[Case<'_>]) -> Table {
 type Row<'c, 'm> = Vec<(u64, &'c Case<'m>)>;
 
 fn by_batch(cases: &[Case<'_>]) -> Vec<Piece> {
-    let mut families: BTreeMap<String, Row<'_, '_>> = BTreeMap::new();
-    for case in cases.iter().filter(|case| case.question == Question::Plan) {
-        if split_workspace(&case.key).is_none() {
-            families.entry(case.family.clone()).or_default().push((case.batch, case));
-        }
-    }
-    let drawn = families.into_iter().filter_map(|(family, row)| memory_figure(&family, "batch", row));
-    drawn.collect()
+    let plans = cases.iter().filter(|case| case.question == Question::Plan);
+    let plans = plans.filter(|case| split_workspace(&case.key).is_none());
+    let families = group_by(plans.map(|case| (case.batch, case)), |(_, case)| case.family.as_str());
+    families.into_iter().filter_map(|(family, row)| memory_figure(family, "batch", row)).collect()
 }
 
 fn by_workspace(cases: &[Case<'_>]) -> Vec<Piece> {
@@ -192,10 +189,8 @@ fn largest_batches(site: &Site<'_>, cases: &[Case<'_>]) -> Table {
          planlab sweep NET --capacity 16GB finds the exact one.",
         &columns,
     );
-    let mut families: BTreeMap<&str, Vec<&Case<'_>>> = BTreeMap::new();
-    for case in cases.iter().filter(|case| case.question == Question::Plan && case.is_trained()) {
-        families.entry(&case.family).or_default().push(case);
-    }
+    let trained = cases.iter().filter(|case| case.question == Question::Plan && case.is_trained());
+    let families = group_by(trained, |case| case.family.as_str());
     for (family, cases) in families.into_iter().filter(|(_, cases)| cases.len() >= 3) {
         let Some(kept) = (site.options.nets.kept_bytes)(&cases[0].key) else { continue };
         let mut points: BTreeMap<String, BTreeMap<u64, u64>> = BTreeMap::new();
@@ -269,7 +264,6 @@ fn order_table(cases: &[Case<'_>]) -> Table {
     )
 }
 
-/// The position of a search for orders in tables.
 fn search_position(search: &str) -> usize {
     ["greedy", "local-search", "exact"].iter().position(|name| *name == search).unwrap_or(usize::MAX)
 }
@@ -329,7 +323,8 @@ fn drawing_pieces(site: &Site<'_>, cases: &[Case<'_>]) -> Vec<Piece> {
          parameters are not drawn.",
         smallest.key
     );
-    vec![Piece::Picture(Picture::tall(&smallest.file, smallest.size, caption)), Piece::Table(table)]
+    let picture = Picture { is_tall: true, ..Picture::file(&smallest.file, smallest.size, caption) };
+    vec![Piece::Picture(picture), Piece::Table(table)]
 }
 
 #[cfg(test)]

@@ -40,7 +40,6 @@ pub(crate) fn sums(site: &Site<'_>) -> BTreeMap<usize, u64> {
     stored.filter_map(|(number, stored)| Some((number, stored.as_ref()?.total))).collect()
 }
 
-/// The memory of all nets.
 pub(crate) fn nets<'a>(site: &'a Site<'a>, sums: &'a BTreeMap<usize, u64>) -> Vec<Net<'a>> {
     net_memory::collect_nets(Sources {
         model: site.model,
@@ -105,6 +104,7 @@ fn by_net(site: &Site<'_>, nets: &[&Net<'_>]) -> Table {
         nets,
         columns!(|net| {
             let known = site.options.totals.get(net.workload.as_str()).copied().unwrap_or_default();
+            let of_propagation = net.propagation_reduction();
             let real_pool = match net.process {
                 Some(_) => known.process_pool,
                 None => known.pool.map(|pool| net.kept_bytes() + pool),
@@ -120,11 +120,7 @@ fn by_net(site: &Site<'_>, nets: &[&Net<'_>]) -> Table {
                 ("planned_bytes", "Planned", CellValue::bytes(net.planned_total())),
                 ("requested_bytes", "At least", CellValue::Bytes(net.kept_bytes() + net.requested)),
                 ("reduction", "Reduction", CellValue::share(net.share_saved())),
-                (
-                    "propagation_reduction",
-                    "of the propagation",
-                    CellValue::share(net.propagation_reduction()),
-                ),
+                ("propagation_reduction", "of the propagation", CellValue::share(of_propagation)),
             ]
         }),
     )

@@ -1,10 +1,11 @@
 //! The gap between schedules and the proven bound on the time of an iteration, and the costs of the search.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use planlab_results::table::{CellValue, Table, columns};
 
 use super::tables::{self, middle_and_most, subject, subject_of, time_value};
+use crate::data::rows::group_by;
 use crate::data::schedules::{Run, Schedules};
 use crate::format::as_real;
 use crate::site::page::Piece;
@@ -29,10 +30,8 @@ pub(super) fn bound_pieces(schedules: &Schedules) -> Vec<Piece> {
 fn bound_summary(schedules: &Schedules) -> Table {
     let mut rows: Vec<(Vec<CellValue>, Vec<&Run>)> = Vec::new();
     for case in &schedules.cases {
-        let mut groups: BTreeMap<usize, Vec<&Run>> = BTreeMap::new();
-        for run in case.runs.iter().filter(|run| run.iteration_ns().is_some()) {
-            groups.entry(run.series.number).or_default().push(run);
-        }
+        let found = case.runs.iter().filter(|run| run.iteration_ns().is_some());
+        let groups = group_by(found, |run| run.series.number);
         let inputs = |runs: &[&Run]| tables::range(runs.iter().filter_map(|run| run.input_extent()));
         let named = |runs: &[&Run]| subject(case, CellValue::or_missing(inputs(runs).map(CellValue::Text)));
         rows.extend(groups.into_values().map(|runs| (named(&runs), runs)));

@@ -23,14 +23,10 @@ pub(super) fn failure_pieces(site: &Site<'_>) -> Vec<Piece> {
         return vec![Piece::fine(fine)];
     }
     let lies = site.schedules.failures.iter().filter(|row| row.status.is_lie()).count();
+    let rows = format_counted(table.rows.len() as u64, "row");
     let text = match lies {
-        0 => format!("{} failed.", format_counted(table.rows.len() as u64, "row")),
-        lies => {
-            format!(
-                "{} failed, {lies} of them with a false answer.",
-                format_counted(table.rows.len() as u64, "row")
-            )
-        }
+        0 => format!("{rows} failed."),
+        lies => format!("{rows} failed, {lies} of them with a false answer."),
     };
     let mut pieces = vec![Piece::alert(text), Piece::Table(table)];
     pieces.extend(refuted);

@@ -1,10 +1,9 @@
 //! Whether schedules fit: by their bytes, with the offsets of an online best fit, and with the best offsets.
 
-use std::collections::BTreeMap;
-
 use planlab_results::table::{CellValue, Table, columns};
 
 use super::tables::{self, gb_or_missing, of_all, subject_of};
+use crate::data::rows::group_by;
 use crate::data::schedules::{Case, Run, Schedules};
 use crate::format::{as_real, format_percent};
 use crate::site::page::{Piece, Text};
@@ -37,16 +36,11 @@ impl PlacedRun<'_> {
 
 fn placed_runs(schedules: &Schedules) -> Vec<PlacedRun<'_>> {
     let is_placed = |(_, run): &(&Case, &Run)| run.iteration_ns().is_some() && run.row.height.is_some();
-    schedules
-        .all_runs()
-        .filter(is_placed)
-        .map(|(case, run)| PlacedRun {
-            case,
-            run,
-            online: relative_excess(run, run.row.best_fit_height),
-            best: relative_excess(run, run.row.height),
-        })
-        .collect()
+    let placed = schedules.all_runs().filter(is_placed).map(|(case, run)| {
+        let (online, best) = (run.row.best_fit_height, run.row.height);
+        PlacedRun { case, run, online: relative_excess(run, online), best: relative_excess(run, best) }
+    });
+    placed.collect()
 }
 
 /// Sentences on how many schedules fit by bytes, and how many with offsets.
@@ -87,15 +81,11 @@ pub(super) fn finding_pieces(schedules: &Schedules) -> Vec<Piece> {
 }
 
 fn by_scheduler(all: &[PlacedRun<'_>]) -> Table {
-    let mut groups: BTreeMap<usize, Vec<&PlacedRun<'_>>> = BTreeMap::new();
-    for placed in all {
-        groups.entry(placed.run.series.number).or_default().push(placed);
-    }
     Table::from_rows(
         "offload-fits",
         "Schedules by scheduler, over all nets, machines and batches: how many fit by the bytes in use, with the offsets of \
          an online best fit, and with the best offsets found; and by how much the worst exceeds its capacity.",
-        groups.values(),
+        group_by(all, |placed| placed.run.series.number).into_values(),
         columns!(|group| {
             let fitting =
                 |of: fn(&PlacedRun<'_>) -> bool| CellValue::count(group.iter().filter(|p| of(p)).count());
@@ -128,11 +118,8 @@ pub(super) fn detail_pieces(schedules: &Schedules) -> Vec<Piece> {
     } else {
         let caption = "Schedules that fit by bytes and for which no offsets that fit were found. Evidence: what \
         proves the bound on the height of their best offsets.";
-        pieces.push(Piece::Table(tables::trimmed(height_table(
-            "offload-misfits",
-            caption,
-            misfits.into_iter(),
-        ))));
+        let table = height_table("offload-misfits", caption, misfits.into_iter());
+        pieces.push(Piece::Table(tables::trimmed(table)));
     }
     let caption = "Memory of every schedule, parameters and workspace included. In use: the most bytes at one moment. Best fit: \
                    what offsets need that are given in the order of the requests, as an allocator does. Best: the lowest \

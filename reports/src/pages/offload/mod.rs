@@ -50,7 +50,6 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     Some(page)
 }
 
-/// The questions, in one sentence.
 pub(crate) fn question_sentence(schedules: &Schedules) -> String {
     let distinct = |of: fn(&Case) -> &str| schedules.cases.iter().map(of).collect::<BTreeSet<&str>>();
     let named = |names: BTreeSet<&str>| names.into_iter().collect::<Vec<_>>().join(", ");
@@ -78,8 +77,8 @@ fn answer_text(case: &Case) -> Text {
     let text = Text::default().strong(case.name()).plain(": ");
     let (sizes, noun) = (case.sizes(), case.size_noun());
     let Some(size) = case.largest_size() else {
-        return text
-            .plain(format!("no schedule fits with its offsets ({noun} {} tried).", list_sizes(&sizes)));
+        let tried: Vec<String> = sizes.iter().map(u64::to_string).collect();
+        return text.plain(format!("no schedule fits with its offsets ({noun} {} tried).", tried.join(", ")));
     };
     let in_core = case.runs.iter().filter(|run| run.series.label == IN_CORE);
     let whole = in_core.filter(|run| run.fits_memory() == Some(true)).map(|run| run.size).max();
@@ -106,8 +105,7 @@ fn faster_by_bytes(case: &Case, size: u64) -> String {
     match fastest {
         Some((_, run)) if run.fits_memory() == Some(false) => {
             let need = run.row.height.map_or(String::new(), gigabytes);
-            let speed = run.images_per_second().unwrap_or_default();
-            let speed = rate(speed);
+            let speed = rate(run.images_per_second().unwrap_or_default());
             format!(
                 " By its bytes in use {} would fit, at {speed} images/s, but its offsets need {need}.",
                 run.series.label
@@ -115,10 +113,6 @@ fn faster_by_bytes(case: &Case, size: u64) -> String {
         }
         _ => String::new(),
     }
-}
-
-fn list_sizes(sizes: &[u64]) -> String {
-    sizes.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Speed of a run, and its loss.

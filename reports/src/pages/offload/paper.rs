@@ -3,7 +3,7 @@
 use planlab_results::table::{CellValue, Table, columns};
 
 use super::tables::{self, range, rate, subject, subject_of};
-use crate::data::papers::published::{Claim, Measure, published_paper};
+use crate::data::papers::published::{Claim, Measure, PAPER};
 use crate::data::schedules::{Case, Run, Schedules, gigabytes};
 use crate::format::format_percent;
 use crate::site::page::Piece;
@@ -30,7 +30,7 @@ pub(super) fn paper_pieces(schedules: &Schedules) -> Vec<Piece> {
 fn count_table(schedules: &Schedules) -> Table {
     let mut rows = Vec::new();
     for case in &schedules.cases {
-        for line in published_paper().counts_of(case) {
+        for line in PAPER.counts_of(case) {
             let runs = line.schedulers.iter().filter_map(|scheduler| case.run_of(scheduler, line.batch));
             rows.extend(runs.map(|run| (subject_of(case, run), (line, run))));
         }
@@ -72,7 +72,7 @@ fn count_difference(ours: [u64; 3], theirs: [u64; 3]) -> String {
 fn claim_table(schedules: &Schedules) -> Table {
     let mut rows = Vec::new();
     for case in &schedules.cases {
-        for claim in published_paper().claims_of(case) {
+        for claim in PAPER.claims_of(case) {
             for scheduler in &claim.schedulers {
                 let Some((runs, ours, lies)) = our_figure(claim, case, &claim.matching_runs(case, scheduler))
                 else {
@@ -110,7 +110,9 @@ fn our_figure<'c>(claim: &Claim, case: &Case, runs: &[&'c Run]) -> Ours<'c> {
     if matches!(claim.measure, Measure::Runs | Measure::Fails) {
         return schedule_outcome(claim.measure == Measure::Runs, runs);
     }
-    let beyond = claim.is_beyond().then(|| case.sizes_beyond_memory());
+    // At sizes that fit into the memory, nothing is lost or gained.
+    let is_beyond = matches!(claim.measure, Measure::Loss | Measure::Ratio);
+    let beyond = is_beyond.then(|| case.sizes_beyond_memory());
     let is_meant = |run: &&&Run| beyond.as_ref().is_none_or(|beyond| beyond.contains(&run.size));
     let values = runs.iter().filter(is_meant).filter_map(|run| Some((*run, claim.figure_of(case, run)?)));
     let values: Vec<(&Run, f64)> = values.collect();

@@ -61,10 +61,9 @@ fn robust_figure(case: &Case) -> Option<Piece> {
     let axes = (x, Axis::differences("slower than planned", low, high));
     let title = format!("Slowdown with other times: {}, {} {size}", case.name(), case.size_noun());
     let drawing = curves::plot(&title, HEIGHT, axes, curves)?;
-    Some(Piece::figure(
-        drawing,
-        format!("The median of {draws} draws, at the largest {} with a schedule.", case.size_noun()),
-    ))
+    let caption =
+        format!("The median of {draws} draws, at the largest {} with a schedule.", case.size_noun());
+    Some(Piece::figure(drawing, caption))
 }
 
 fn slowdown_point(run: &Run, disturbance: &Disturbance) -> Option<Point> {

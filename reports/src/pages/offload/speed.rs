@@ -6,7 +6,7 @@ use planlab_results::schedule::ScheduleRow;
 use planlab_results::table::{CellValue, Table, columns};
 
 use super::tables::{self, fits, range, rate, subject_of, time_value};
-use crate::data::papers::published::published_paper;
+use crate::data::papers::published::PAPER;
 use crate::data::schedules::asked::{Sweep, limit_width};
 use crate::data::schedules::{Case, Run, Schedules, gigabytes};
 use crate::figures::coord::Axis;
@@ -18,16 +18,12 @@ pub(super) fn speed_pieces(schedules: &Schedules) -> Vec<Piece> {
     let mut pieces = vec![Piece::heading("Speed by size")];
     for case in &schedules.cases {
         pieces.extend(speed_figure(case));
-        let figures: Vec<String> = published_paper()
-            .figures_of(case)
-            .map(|figure| format!("figure {} ({})", figure.number, figure.shows))
-            .collect();
+        let figures =
+            PAPER.figures_of(case).map(|figure| format!("figure {} ({})", figure.number, figure.shows));
+        let figures: Vec<String> = figures.collect();
         if !figures.is_empty() {
-            pieces.push(Piece::note(format!(
-                "{}: beside it stand, in the paper of PoocH, {}.",
-                case.name(),
-                figures.join("; ")
-            )));
+            let (name, figures) = (case.name(), figures.join("; "));
+            pieces.push(Piece::note(format!("{name}: beside it stand, in the paper of PoocH, {figures}.")));
         }
     }
     pieces.extend(schedules.cases.iter().filter_map(narrower_note).map(Piece::note));

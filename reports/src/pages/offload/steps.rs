@@ -1,12 +1,13 @@
 //! The gain of each step of `PoocH` over swapping everything immediately: figures 15 and 16 of its paper, with our
 //! nets.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use planlab_results::table::{CellValue, Table, columns};
 
 use super::tables::{self, fits, subject_of};
-use crate::data::papers::published::published_paper;
+use crate::data::papers::published::PAPER;
+use crate::data::rows::group_by;
 use crate::data::schedules::{Case, Run, Schedules};
 use crate::figures::chart::{Entry, Key};
 use crate::figures::coord::Axis;
@@ -31,10 +32,6 @@ pub(super) fn step_pieces(schedules: &Schedules) -> Vec<Piece> {
     if all.is_empty() {
         return Vec::new();
     }
-    let mut places: BTreeMap<String, Vec<&Compared<'_>>> = BTreeMap::new();
-    for of in &all {
-        places.entry(of.case.place()).or_default().push(of);
-    }
     let mut pieces = vec![
         Piece::heading("What each step gains"),
         Piece::note(
@@ -44,7 +41,7 @@ pub(super) fn step_pieces(schedules: &Schedules) -> Vec<Piece> {
              swap-all/unscheduled has a schedule.",
         ),
     ];
-    for (place, nets) in &places {
+    for (place, nets) in &group_by(&all, |of| of.case.place()) {
         pieces.push(step_figure(place, nets));
         pieces.extend(paper_note(place, nets));
     }
@@ -71,11 +68,7 @@ fn step_figure(place: &str, nets: &[&Compared<'_>]) -> Piece {
     // Bars have no shapes, so they use four very different colours, whatever the index of the scheduler.
     let is_shown = |(_, step): &(usize, &str)| runs().any(|(run, _)| run.series.label == *step);
     let shown: Vec<(usize, &str)> = STEPS.into_iter().enumerate().filter(is_shown).collect();
-    let entry = |&(number, step): &(usize, &str)| Entry {
-        key: Key::Box,
-        color: palette::series_color(number),
-        text: step.to_owned(),
-    };
+    let entry = |&(number, step): &(usize, &str)| Entry::new(Key::Box, palette::series_color(number), step);
     let entries: Vec<Entry> = shown.iter().map(entry).collect();
     let y = Axis::numbers(format!("times the speed of {BASE}"), most * 1.06);
     let slots = nets.iter().map(|of| step_slot(of, &shown)).collect();
@@ -107,9 +100,7 @@ fn step_slot(of: &Compared<'_>, shown: &[(usize, &str)]) -> Slot {
 
 /// A note on the figure of the paper that shows such bars for some of these nets.
 fn paper_note(place: &str, nets: &[&Compared<'_>]) -> Option<Piece> {
-    let known = |of: &&Compared<'_>| {
-        published_paper().step_figure(of.case).map(|figure| (figure.number, &figure.shows))
-    };
+    let known = |of: &&Compared<'_>| PAPER.step_figure(of.case).map(|figure| (figure.number, &figure.shows));
     let figures: BTreeSet<(u32, &String)> = nets.iter().filter_map(known).collect();
     let (number, shows) = figures.first()?;
     Some(Piece::note(format!("{place}: beside it stands, in the paper of PoocH, figure {number} ({shows}).")))

@@ -92,12 +92,10 @@ pub(super) fn time_value(nanoseconds: Option<u64>) -> CellValue {
     CellValue::nanoseconds(nanoseconds.map(as_real))
 }
 
-/// The median and the maximum.
 pub(super) fn middle_and_most(values: &[f64]) -> Option<(f64, f64)> {
     Some((median(values)?, values.iter().copied().max_by(f64::total_cmp)?))
 }
 
-/// A short table as it is, a long one folded.
 pub(super) fn shown_or_folded(table: Table) -> Option<Piece> {
     const SHORT: usize = 40;
     match table.rows.len() {

@@ -87,11 +87,8 @@ fn timeline_part(case: &Case, run: &Run, timeline: Timeline) -> Piece {
         format!("; offsets need {}{fits}", gigabytes(height))
     });
     let end = if peak.is_empty() { "" } else { "." };
-    let caption = format!(
-        "{} events in {}{speed}{loss}.{peak}{height}{end}",
-        timeline.spans.len(),
-        format_nanoseconds(as_real(timeline.iteration_ns)),
-    );
+    let (events, time) = (timeline.spans.len(), format_nanoseconds(as_real(timeline.iteration_ns)));
+    let caption = format!("{events} events in {time}{speed}{loss}.{peak}{height}{end}");
     let title = format!("{}, {} {}: {}", case.name(), case.size_noun(), run.size, run.series.label);
     Piece::Timeline(TimelinePart { title, timeline, caption })
 }

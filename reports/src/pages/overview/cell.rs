@@ -36,12 +36,12 @@ fn map_pieces(map: &Mapped) -> Vec<Piece> {
         Maps::Pictures { placement, free, size } => {
             let picture = |file: &str, caption: &str| Piece::Picture(Picture::file(file, *size, caption));
             let free_caption = "Free memory below the height, by step and band of addresses; holes below a buffer in warm colours.";
-            vec![picture(placement, &map.map_caption()), picture(free, free_caption)]
+            let caption = format!("Placement: time across, address up, {}.", map.colours);
+            vec![picture(placement, &caption), picture(free, free_caption)]
         }
     }
 }
 
-/// The result in a sentence.
 fn result_sentence(cell: &CellRow, row: &Record) -> String {
     let height = row
         .height
@@ -91,14 +91,8 @@ fn number_facts(cell: &CellRow, row: &Record) -> Vec<(&'static str, String)> {
 
 /// The load, and what it would be without in-place permissions if these lower it.
 fn load_of(cell: &CellRow) -> String {
-    match cell.load < cell.load_without_in_place {
-        true => format!(
-            "{}; {} without in-place",
-            exact_bytes(cell.load),
-            exact_bytes(cell.load_without_in_place)
-        ),
-        false => exact_bytes(cell.load),
-    }
+    let (load, without) = (exact_bytes(cell.load), exact_bytes(cell.load_without_in_place));
+    if cell.load < cell.load_without_in_place { format!("{load}; {without} without in-place") } else { load }
 }
 
 /// How many hand-overs the plan uses, or that the planner uses none although some are permitted.

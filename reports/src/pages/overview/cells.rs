@@ -80,7 +80,7 @@ pub(crate) fn page(site: &Site<'_>) -> Result<Page, ReportError> {
     let note = note.link("CSV", "tables/cells.csv").plain(" ").link("LaTeX", "tables/cells.tex");
     let listing = model.tables.list_rows(&model.all)?;
     let map = |workload, plan: &str| pages.get(&(workload, plan)).copied();
-    let shown = listing.len().min(SHOWN);
+    let shown = listing.row_count().min(SHOWN);
     let grid = Grid {
         table: cell_table(model, &listing, (0, shown), &map)?,
         csv: csv_text(model, &listing, &map)?,
@@ -93,8 +93,8 @@ pub(crate) fn page(site: &Site<'_>) -> Result<Page, ReportError> {
     let page = Page::new("cells.html", "Every row")
         .in_menu(Menu::Run, "Where is every single row?")
         .with([Piece::note(note)]);
-    let rest = (shown < listing.len()).then(|| {
-        let (shown, all) = (format_count(shown as u64), format_count(listing.len() as u64));
+    let rest = (shown < listing.row_count()).then(|| {
+        let (shown, all) = (format_count(shown as u64), format_count(listing.row_count() as u64));
         Piece::note(format!("These are the first {shown} of {all} rows; the CSV file holds all."))
     });
     Ok(page.with(rest).with([Piece::Grid(grid)]))
@@ -110,14 +110,13 @@ fn column_order() -> Vec<usize> {
     order
 }
 
-/// All rows as comma-separated values.
 fn csv_text<'p>(
     model: &Model,
     listing: &Listing,
     map: &impl Fn(usize, &str) -> Option<&'p str>,
 ) -> Result<String, ReportError> {
     let mut text = cell_table(model, listing, (0, 0), map)?.to_csv();
-    for start in (0..listing.len()).step_by(CHUNK) {
+    for start in (0..listing.row_count()).step_by(CHUNK) {
         let chunk = cell_table(model, listing, (start, CHUNK), map)?.to_csv();
         text.push_str(chunk.split_once('\n').map_or("", |(_, rows)| rows));
     }

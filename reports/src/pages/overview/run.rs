@@ -21,16 +21,18 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
         let kind = CellValue::text("missing file");
         shown.rows.retain(|row| row[1] != kind);
     }
-    let page = Page::new("run.html", question)
+    let mut page = Page::new("run.html", question)
         .in_menu(Menu::Run, question)
         .with([Piece::heading("Unexplained failures")])
-        .with(damage_warning(site))
-        .table_or(shown, || {
-            Piece::fine(
-                "None: no planner crashed, was killed, ran out of memory or gave a false answer, and no row \
-                 contradicts another.",
-            )
-        });
+        .with(damage_warning(site));
+    if shown.rows.is_empty() {
+        let fine = "None: no planner crashed, was killed, ran out of memory or gave a false answer, and no row \
+                    contradicts another.";
+        page.pieces.push(Piece::fine(fine));
+        page.files.push(shown);
+    } else {
+        page.pieces.push(Piece::Table(shown));
+    }
     let conditions = [
         Piece::heading("What ran"),
         Piece::text(format!("{}{}", suite_names(&site.model.suites), limit_text(site.model))),
@@ -64,7 +66,6 @@ fn limit_text(model: &Model) -> String {
     format!("Limits of a cell: {}.", texts.join("; "))
 }
 
-/// A warning if parts of the store cannot be read.
 fn damage_warning(site: &Site<'_>) -> Vec<Piece> {
     let of = |kind: fn(&Finding) -> bool| site.findings.iter().filter(|finding| kind(finding)).count();
     let refuted = of(Finding::is_refutation);

@@ -52,8 +52,8 @@ impl<'a> ShowPage<'a> {
     #[must_use]
     pub fn with_plan(mut self, name: &str, plan: &VerifiedPlan<'_>) -> Self {
         if self.arenas.len() > 1 {
-            self.facts
-                .push((format!("height of {name}"), format!("{} in all", exact_bytes(plan.height().get()))));
+            let height = format!("{} in all", exact_bytes(plan.height().get()));
+            self.facts.push((format!("height of {name}"), height));
         }
         self.arenas.iter_mut().for_each(|arena| arena.add_plan(name, plan));
         self
@@ -67,10 +67,8 @@ impl<'a> ShowPage<'a> {
         // Without segments these are addresses of a malloc: their span is not what the process held.
         let remark =
             if panel.held.is_empty() { "; the file does not say how much of that was held" } else { "" };
-        let span = format!(
-            "{} from lowest to highest, without ranges never used{remark}",
-            exact_bytes(panel.layout.height)
-        );
+        let height = exact_bytes(panel.layout.height);
+        let span = format!("{height} from lowest to highest, without ranges never used{remark}");
         arena.facts.push((format!("addresses of {}", own.name), span));
         arena.scene.panels.push(panel);
         self
@@ -117,10 +115,9 @@ impl<'a> ShowPage<'a> {
         facts.extend(self.facts);
         facts.push(("digest".to_owned(), self.instance.digest().to_string()));
         pieces.push(Piece::facts(facts));
-        arenas
-            .into_iter()
-            .enumerate()
-            .for_each(|(number, arena)| pieces.extend(arena.section_pieces(number)));
+        for (number, arena) in arenas.into_iter().enumerate() {
+            pieces.extend(arena.section_pieces(number));
+        }
         pieces.extend([
             Piece::heading("Sizes"),
             Piece::plot(size_distribution_plot(self.instance), "Buffers and bytes by size."),

@@ -50,10 +50,8 @@ fn status_piece(site: &Site<'_>) -> Piece {
     let missing = if keeps_plans(site.store) { missing } else { 0 };
     let mut text = Text::from(run_counts(site.model)).plain(" ");
     if missing > 0 {
-        text = text.strong(format!(
-            "{} cannot be read. ",
-            count_noun(missing, "instance or plan", "instances or plans")
-        ));
+        let lost = count_noun(missing, "instance or plan", "instances or plans");
+        text = text.strong(format!("{lost} cannot be read. "));
     }
     let unanswered = unanswered_counts(site.model);
     text = match failures {
@@ -89,11 +87,8 @@ fn unanswered_counts(model: &Model) -> Vec<(&str, u64)> {
 fn without_answer(unanswered: &[(&str, u64)]) -> String {
     const NAMED: usize = 6;
     let all: u64 = unanswered.iter().map(|(_, rows)| rows).sum();
-    let names: Vec<String> = unanswered
-        .iter()
-        .take(NAMED)
-        .map(|(label, rows)| format!("{label} {}", format_count(*rows)))
-        .collect();
+    let named = |(label, rows): &(&str, u64)| format!("{label} {}", format_count(*rows));
+    let names: Vec<String> = unanswered.iter().take(NAMED).map(named).collect();
     let more = unanswered.len().saturating_sub(NAMED);
     let more = if more == 0 { String::new() } else { format!(" and {more} more planners") };
     let rows = count_noun(usize::try_from(all).unwrap_or(usize::MAX), "row ended", "rows ended");
@@ -104,7 +99,6 @@ fn count_noun(number: usize, one: &str, several: &str) -> String {
     format!("{} {}", format_count(number as u64), if number == 1 { one } else { several })
 }
 
-/// The numbers of rows, planners and workloads.
 fn run_counts(model: &Model) -> String {
     let counted = |keep: fn(Status) -> bool| -> u64 {
         model.all.statuses.iter().filter(|((_, status), _)| keep(*status)).map(|(_, rows)| rows).sum()
@@ -162,14 +156,11 @@ fn finding_pieces(site: &Site<'_>, nets: &[Net<'_>]) -> Option<Vec<Piece>> {
 fn gap_and_time(model: &Model) -> Option<Piece> {
     let compared = model.compared.as_ref()?;
     let front: Vec<usize> = compared.pareto_front().iter().map(|one| one.planner).collect();
-    let spots: Vec<pareto::Spot> = compared
-        .ranked
-        .iter()
-        .filter_map(|one| {
-            let (label, is_front) = (planner_key(&one.label).to_owned(), front.contains(&one.planner));
-            Some(pareto::Spot { label, time_ns: one.time_ns?, gap: one.gap, is_front })
-        })
-        .collect();
+    let spots = compared.ranked.iter().filter_map(|one| {
+        let (label, is_front) = (planner_key(&one.label).to_owned(), front.contains(&one.planner));
+        Some(pareto::Spot { label, time_ns: one.time_ns?, gap: one.gap, is_front })
+    });
+    let spots: Vec<pareto::Spot> = spots.collect();
     let caption = format!(
         "A dot for each planner over the same {} {}. No planner is both faster and closer than one with a name.",
         compared.workloads.len(),

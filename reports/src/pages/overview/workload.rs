@@ -83,7 +83,6 @@ fn same_plan(model: &Model, workload: usize, map: &Mapped, baseline: &str) -> bo
     drawn.planner_number != planner && cells.next().is_some_and(|cell| cell.plan == drawn.plan)
 }
 
-/// A short description of a cell.
 fn cell_caption(model: &Model, cell: &CellRow) -> String {
     let height = cell.height.map_or_else(|| "no plan".to_owned(), format_bytes);
     format!("{}: {height}, {}", model.planner_of_cell(cell).label, cell.status.name())

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_results::queries::{Board, CellRow, Leader, Leaders};
-
 use planlab_results::statistics::ShiftedMean;
 
 use crate::data::planners::compare::{Comparison, complete_mean, planner_key};
@@ -29,9 +28,7 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     if let Some(compared) = &model.compared {
         pieces.push(Piece::heading(format!("All suites: {}", compared.scope)));
         pieces.push(Piece::text(scope_sentence(compared)));
-        let mut table = family_table(site, compared, "");
-        table.name = String::new();
-        pieces.push(Piece::Table(table));
+        pieces.push(Piece::Table(family_table(site, compared, "")));
     }
     let (suites, rest): (Vec<_>, Vec<_>) =
         model.boards.iter().partition(|(board, _)| !board.suite.is_empty());
@@ -57,25 +54,19 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     ));
     let whole = tables::leaderboard_table(model, |planner| site.link_planner(planner));
     pieces.push(Piece::Folded(format!("All {} variants", whole.rows.len()), whole));
-    pieces.extend(
-        tables::pair_table(model)
-            .map(|pairs| Piece::Folded("Pairs: each against one reference".to_owned(), pairs)),
-    );
+    let pairs = "Pairs: each against one reference".to_owned();
+    pieces.extend(tables::pair_table(model).map(|table| Piece::Folded(pairs, table)));
     Some(Page::new("boards.html", question).in_menu(Menu::Planners, question).with(pieces))
 }
 
 /// What a comparison covers, in a sentence.
 pub(crate) fn scope_sentence(compared: &Comparison) -> String {
-    let compares = format!(
-        "{} variants of planners on the same {} of {} {}.",
-        compared.ranked.len(),
-        compared.workloads.len(),
-        compared.of,
-        compared.scope
-    );
-    let penalised = compared.ranked.iter().any(|one| one.unanswered > 0);
+    let Comparison { scope, of, workloads, ranked, left_out } = compared;
+    let (variants, workloads) = (ranked.len(), workloads.len());
+    let compares = format!("{variants} variants of planners on the same {workloads} of {of} {scope}.");
+    let penalised = ranked.iter().any(|one| one.unanswered > 0);
     let penalty = if penalised { format!(" {PENALTY}") } else { String::new() };
-    let mut left_out = compared.left_out.iter().map(|(why, labels)| {
+    let left_out = left_out.iter().map(|(why, labels)| {
         let mut names: Vec<&str> = labels.iter().map(|label| planner_key(label)).collect();
         names.dedup();
         let more = names.len().saturating_sub(NAMED);
@@ -83,13 +74,10 @@ pub(crate) fn scope_sentence(compared: &Comparison) -> String {
         let more = if more == 0 { String::new() } else { format!(" and {more} more") };
         format!("{}{more} ({why})", names.join(", "))
     });
-    match left_out.next() {
-        None => compares + &penalty,
-        Some(first) => {
-            let all: Vec<String> = std::iter::once(first).chain(left_out).collect();
-            format!("{compares}{penalty} Left out: {}.", all.join("; "))
-        }
-    }
+    let left_out: Vec<String> = left_out.collect();
+    let others =
+        if left_out.is_empty() { String::new() } else { format!(" Left out: {}.", left_out.join("; ")) };
+    compares + &penalty + &others
 }
 
 /// The most planners that are named as left out for one reason.
@@ -131,7 +119,6 @@ fn board_title(board: &Board) -> String {
     board.route.as_ref().map_or_else(|| suite.to_owned(), |route| format!("{suite}: {route}"))
 }
 
-/// Whether a cell belongs to a board.
 fn is_on(board: &Board, cell: &CellRow) -> bool {
     let is_of_route = board.route.as_ref().is_none_or(|route| cell.workload.split('/').next() == Some(route));
     *cell.suite == *board.suite && is_of_route && cell.target_bytes.is_none()
@@ -241,7 +228,6 @@ fn cell_conditions(cells: &[&CellRow]) -> String {
     )
 }
 
-/// The limits of a cell, in words.
 pub(crate) fn limits_of(wall: Option<u64>, memory: Option<u64>) -> String {
     let wall = wall.map_or("no time limit".to_owned(), |ns| format_nanoseconds(as_real(ns)));
     let memory = memory.map_or("no memory limit".to_owned(), format_bytes);

@@ -6,7 +6,7 @@ use crate::data::papers::claims::{Claim, Kind, claims};
 use crate::data::planners::model::Model;
 use crate::data::planners::tables;
 use crate::figures::coord::whole;
-use crate::format::{format_bytes, format_nanoseconds, format_percent};
+use crate::format::{as_real, format_bytes, format_nanoseconds, format_percent};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece};
 use planlab_results::queries::CellRow;
@@ -98,18 +98,16 @@ fn measured_claim<'m>(model: &'m Model, claim: &Claim, totals: &PoolTotals) -> O
 }
 
 fn figure_of_row(row: &CellRow, kind: Kind, totals: &PoolTotals) -> Option<f64> {
-    let height = || row.height.filter(|_| row.status.is_answer()).map(crate::format::as_real);
+    let height = || row.height.filter(|_| row.status.is_answer()).map(as_real);
     match kind {
         Kind::Height => height(),
-        Kind::HeightOverLoad => {
-            height().filter(|_| row.load > 0).map(|h| h / crate::format::as_real(row.load))
-        }
+        Kind::HeightOverLoad => height().filter(|_| row.load > 0).map(|height| height / as_real(row.load)),
         Kind::Seconds => row.time_ns.map(|ns| ns / 1e9),
         Kind::Proved => Some(if row.status == planlab_results::Status::Optimal { 1.0 } else { 0.0 }),
         Kind::TotalReduction => {
             let total = totals.get(&*row.workload)?;
-            let kept = crate::format::as_real(total.parameters?);
-            Some(1.0 - (kept + height()?) / (kept + crate::format::as_real(total.pool?)))
+            let kept = as_real(total.parameters?);
+            Some(1.0 - (kept + height()?) / (kept + as_real(total.pool?)))
         }
     }
 }

@@ -32,10 +32,8 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     )));
     let caption = "A dot for each workload; the bar marks the median. The scale is linear near 0 and logarithmic \
                    far from it. Behind a name: the workloads that the planner ran on, if it did not run on all.";
-    page.pieces.extend(
-        strip::plot_gaps(&planner_gaps(model, &order, &coverage))
-            .map(|drawing| Piece::chapter(drawing, caption)),
-    );
+    let strips = planner_gaps(model, &order, &coverage);
+    page.pieces.extend(strip::plot_gaps(&strips).map(|drawing| Piece::chapter(drawing, caption)));
     for (heading, table) in [("By group of workloads", groups), ("By workload", all)] {
         page.pieces.push(Piece::heading(heading));
         page.pieces.extend(by_planner(&table, &order, &coverage));
@@ -85,7 +83,6 @@ impl Coverage {
         }
     }
 
-    /// How planners are ordered, in words.
     fn order_sentence(&self, model: &Model) -> String {
         match model.whole.common_workloads.len() {
             0 => "those on more workloads, and of these the least mean gap.".to_owned(),
@@ -126,15 +123,13 @@ fn by_quality(model: &Model, coverage: &Coverage) -> Vec<usize> {
     best.into_iter().map(|(_, planner)| planner).collect()
 }
 
-/// The gaps of these planners.
 fn planner_gaps(model: &Model, order: &[usize], coverage: &Coverage) -> Vec<Strip> {
     let of = |&planner: &usize| {
         let own = model.planner_gaps.iter().find(|own| own.planner_number == planner)?;
-        let series = model.series_of(planner);
-        let label = series.label.clone() + &coverage.coverage_remark(planner);
+        let label = model.all.planners[planner].label.clone() + &coverage.coverage_remark(planner);
         let unanswered = own.cells - own.gaps.len();
         Some(Strip {
-            series: Series { label, ..series },
+            series: Series { label, number: planner },
             remark: if unanswered > 0 { unanswered.to_string() } else { String::new() },
             values: own.workloads.iter().cloned().zip(own.gaps.iter().map(|gap| gap.max(0.0))).collect(),
         })

@@ -58,18 +58,12 @@ fn planner_standing(model: &Model, planner: usize) -> Option<String> {
 
 /// A term is written as an order of growth; words are said as they are.
 fn running_time(complexity: &str) -> String {
+    let is_term = complexity == "n"
+        || ["n ", "n^", "("].iter().any(|start| complexity.starts_with(*start))
+        || complexity.starts_with(|first: char| first.is_ascii_digit());
     match complexity {
         "anytime" => "until it is stopped; the best plan so far counts".to_owned(),
-        term if term.starts_with(|first: char| {
-            first == '('
-                || first.is_ascii_digit()
-                || term.starts_with("n ")
-                || term.starts_with("n^")
-                || term == "n"
-        }) =>
-        {
-            format!("O({term})")
-        }
+        term if is_term => format!("O({term})"),
         words => words.to_owned(),
     }
 }
@@ -98,27 +92,18 @@ fn planner_facts(site: &Site<'_>, planner: usize) -> Vec<(&'static str, String)>
 /// Its results over all that it ran on.
 fn planner_results(own: &Leader) -> Vec<(&'static str, String)> {
     let or_none = |value: Option<String>| value.unwrap_or_else(|| "none".to_owned());
+    let (answers, cells) = (format_count(own.answers as u64), format_counted(own.cells as u64, "cell"));
+    let (optimal, proved) = (format_counted(own.optimal as u64, "cell"), format_count(own.proved as u64));
     vec![
         ("workloads", format_count(own.workloads as u64)),
-        (
-            "answers",
-            format!("{} of {}", format_count(own.answers as u64), format_counted(own.cells as u64, "cell")),
-        ),
-        (
-            "optimal",
-            format!(
-                "{}, {} proved in its own runs",
-                format_counted(own.optimal as u64, "cell"),
-                format_count(own.proved as u64)
-            ),
-        ),
+        ("answers", format!("{answers} of {cells}")),
+        ("optimal", format!("{optimal}, {proved} proved in its own runs")),
         ("mean gap, over all of these workloads", or_none(own.mean_gap().mean.map(format_percent))),
         ("mean time", or_none(own.mean_time().mean.map(format_nanoseconds))),
         ("failures", format_count(own.failures as u64)),
     ]
 }
 
-/// Links to the other variants of its family.
 fn variant_links(site: &Site<'_>, planner: usize) -> Option<Text> {
     let planners = &site.model.all.planners;
     let own = planner_family(&planners[planner].label);
@@ -166,19 +151,17 @@ fn rival_pieces(site: &Site<'_>, planner: usize) -> Vec<Piece> {
             duels.len() - wins - losses
         )),
     ];
-    let table = |duels: &mut dyn Iterator<Item = &Duel>| duels_table(site, duels);
-    if wins > 0 {
-        pieces.push(Piece::Subheading("Where it wins most".to_owned()));
-        pieces.push(Piece::Table(table(&mut duels.iter().take(wins.min(ROWS)))));
-    }
-    if losses > 0 {
-        pieces.push(Piece::Subheading("Where it loses most".to_owned()));
-        pieces.push(Piece::Table(table(&mut duels.iter().rev().take(losses.min(ROWS)))));
+    let won: Vec<&Duel> = duels.iter().take(wins.min(ROWS)).collect();
+    let lost: Vec<&Duel> = duels.iter().rev().take(losses.min(ROWS)).collect();
+    for (heading, duels) in [("Where it wins most", won), ("Where it loses most", lost)] {
+        if !duels.is_empty() {
+            pieces.extend([Piece::Subheading(heading.to_owned()), Piece::Table(duels_table(site, &duels))]);
+        }
     }
     pieces
 }
 
-fn duels_table(site: &Site<'_>, duels: &mut dyn Iterator<Item = &Duel>) -> Table {
+fn duels_table(site: &Site<'_>, duels: &[&Duel]) -> Table {
     Table::from_rows(
         "",
         "The lower height uses less memory.",

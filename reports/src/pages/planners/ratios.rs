@@ -79,7 +79,6 @@ fn machine_text(rows: &[Record]) -> String {
     )
 }
 
-/// One row per pair.
 fn summary_table(pairs: &[Pair<'_>]) -> Table {
     let titles =
         ["ours", "over", "cells", "ours answers", "they answer", "mean ratio", "mean ratio, own clock"];
@@ -159,19 +158,9 @@ fn minimised_of<'f>(field: &'f Field<'_>) -> impl Iterator<Item = Minimised<'f>>
 
 /// One table per family.
 fn minimised_tables(field: &Field<'_>) -> Vec<Piece> {
-    let titles = [
-        "instance",
-        "buffers",
-        "limit",
-        "planner",
-        "height",
-        "/ load",
-        "bound",
-        "proven",
-        "time",
-        "best after",
-        "peak memory",
-    ];
+    let titles =
+        "instance, buffers, limit, planner, height, / load, bound, proven, time, best after, peak memory";
+    let titles: Vec<&str> = titles.split(", ").collect();
     let rows: Vec<Minimised<'_>> = minimised_of(field).collect();
     let mut pieces = Vec::new();
     for family in rows.chunk_by(|a, b| a.0.family == b.0.family) {
@@ -200,7 +189,6 @@ fn minimised_row((subject, variant, figure): Minimised<'_>) -> [String; 11] {
     ]
 }
 
-/// All lines of all pairs.
 fn all_pairs(pairs: &[Pair<'_>]) -> Table {
     let keys = "workload capacity limit_s of over of_s of_ends of_height over_s over_own_clock_s \
                 over_ends over_height ratio ratio_own_clock";
@@ -210,18 +198,18 @@ fn all_pairs(pairs: &[Pair<'_>]) -> Table {
         table.push_texts([
             line.subject.workload.clone(),
             whole_text(line.subject.capacity),
-            decimal_text(line.subject.wall_ns.map(as_seconds)),
+            decimal_text(line.subject.wall_ns.map(as_seconds), 6),
             pair.of.name(),
             pair.over.name(),
-            decimal_text(line.of.and_then(Figure::median_seconds)),
+            decimal_text(line.of.and_then(Figure::median_seconds), 6),
             outcome_word(line.of),
             height(line.of),
-            decimal_text(line.over.and_then(Figure::median_seconds)),
-            decimal_text(line.over.and_then(Figure::own_seconds)),
+            decimal_text(line.over.and_then(Figure::median_seconds), 6),
+            decimal_text(line.over.and_then(Figure::own_seconds), 6),
             outcome_word(line.over),
             height(line.over),
-            decimal_text(line.time_ratio(Figure::median_seconds)),
-            decimal_text(line.time_ratio(Figure::own_seconds)),
+            decimal_text(line.time_ratio(Figure::median_seconds), 6),
+            decimal_text(line.time_ratio(Figure::own_seconds), 6),
         ]);
     }
     table
@@ -237,16 +225,16 @@ fn all_minimised(field: &Field<'_>) -> Table {
         table.push_texts([
             subject.workload.clone(),
             subject.buffers.to_string(),
-            decimal_text(subject.wall_ns.map(as_seconds)),
+            decimal_text(subject.wall_ns.map(as_seconds), 6),
             variant.name(),
             whole_text(figure.middle_height()),
             over_load(figure, subject, 6),
             bound.to_string(),
             evidence.to_owned(),
             figure.is_proven().to_string(),
-            decimal_text(figure.spent_seconds()),
-            decimal_text(figure.best_after_seconds()),
-            decimal_text(figure.own_seconds()),
+            decimal_text(figure.spent_seconds(), 6),
+            decimal_text(figure.best_after_seconds(), 6),
+            decimal_text(figure.own_seconds(), 6),
             whole_text(figure.peak_rss_bytes()),
         ]);
     }
@@ -266,13 +254,13 @@ fn em_dash() -> String {
     "-".to_owned()
 }
 
-fn whole_text(value: Option<u64>) -> String {
+pub(super) fn whole_text(value: Option<u64>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
 /// A number for programs.
-fn decimal_text(value: Option<f64>) -> String {
-    value.map_or_else(String::new, |value| format!("{value:.6}"))
+pub(super) fn decimal_text(value: Option<f64>, digits: usize) -> String {
+    value.map_or_else(String::new, |value| format!("{value:.digits$}"))
 }
 
 /// A time for people.

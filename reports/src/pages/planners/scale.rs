@@ -6,13 +6,13 @@ use planlab_results::scale::{Curve, ScalePoint};
 use planlab_results::statistics::{PowerFit, median};
 use planlab_results::table::{CellValue, Table, columns};
 
+use super::ratios::{decimal_text, whole_text};
 use crate::data::nets::parts::time_figures;
 use crate::data::planners::compare;
 use crate::data::planners::model::Model;
-use crate::figures::Drawing;
-use crate::figures::Series;
 use crate::figures::coord::whole;
 use crate::figures::plots::time;
+use crate::figures::{Drawing, Series};
 use crate::format::{as_real, format_nanoseconds, format_seconds};
 use crate::site::Site;
 use crate::site::output::markdown::page_files;
@@ -87,11 +87,8 @@ const SERIES: usize = 12;
 fn over_all(model: &Model) -> Option<(Drawing, String)> {
     let compared = model.compared.as_ref()?;
     let chosen = compared.best_variants(SERIES);
-    let mut all: Vec<time::Timings> = chosen
-        .iter()
-        .enumerate()
-        .map(|(number, one)| (Series { label: one.label.clone(), number }, Vec::new()))
-        .collect();
+    let series = chosen.iter().enumerate().map(|(number, one)| Series { label: one.label.clone(), number });
+    let mut all: Vec<time::Timings> = series.map(|series| (series, Vec::new())).collect();
     for cell in model.cells.iter().filter(|cell| cell.target_bytes.is_none()) {
         let Some(at) = chosen.iter().position(|one| one.planner == cell.planner_number) else { continue };
         let Some(time) = cell.time_ns else { continue };
@@ -133,12 +130,8 @@ fn family_figure(model: &Model, family: &[Curve]) -> Option<(Drawing, String)> {
 /// The curves of a family that its figure shows: those of the planners on the summary's front, then one for each family
 /// of planners, the quickest on its largest size first.
 fn shown_curves<'c>(model: &Model, family: &'c [Curve]) -> Vec<&'c Curve> {
-    let front: Vec<&str> = model
-        .compared
-        .iter()
-        .flat_map(|compared| compared.pareto_front())
-        .map(|one| one.label.as_str())
-        .collect();
+    let front = model.compared.iter().flat_map(|compared| compared.pareto_front());
+    let front: Vec<&str> = front.map(|one| one.label.as_str()).collect();
     let largest = |curve: &Curve| {
         let timed = curve.points.iter().filter_map(|point| Some((point.buffers, point.time_ns?)));
         timed.max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.total_cmp(&a.1)))
@@ -330,14 +323,9 @@ fn memory_text(bytes: f64) -> String {
     format!("{:.1} MiB", bytes / f64::from(1 << 20))
 }
 
-fn decimal_text(value: Option<f64>, digits: usize) -> String {
-    value.map_or_else(String::new, |value| format!("{value:.digits$}"))
-}
-
 fn all_points(curves: &[Curve]) -> Table {
     let keys = "family planner workload buffers status seeds time_limit_ns time_ns cut peak_rss_bytes \
                 height_over_load";
-    let whole = |number: Option<u64>| number.map_or_else(String::new, |number| number.to_string());
     let mut table = Table::for_file("scale", keys);
     for (curve, point) in curves.iter().flat_map(|curve| curve.points.iter().map(move |p| (curve, p))) {
         table.push_texts([
@@ -347,10 +335,10 @@ fn all_points(curves: &[Curve]) -> Table {
             point.buffers.to_string(),
             point.status.name().to_owned(),
             point.seeds.to_string(),
-            whole(point.wall_limit_ns),
+            whole_text(point.wall_limit_ns),
             decimal_text(point.time_ns, 0),
             point.is_cut.to_string(),
-            whole(point.peak_rss_bytes),
+            whole_text(point.peak_rss_bytes),
             decimal_text(point.height_over_load, 9),
         ]);
     }

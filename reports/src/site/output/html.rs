@@ -80,7 +80,6 @@ pub(crate) fn page_alone(page: &Page, command: &str) -> Result<String, ReportErr
     ))
 }
 
-/// A document with its style and scripts.
 fn document_html(page: &Page, body: &Markup) -> String {
     let markup = html! {
         (DOCTYPE)
@@ -105,13 +104,17 @@ fn document_html(page: &Page, body: &Markup) -> String {
 
 /// Title and pieces; `root` is the path from the page to the report's folder.
 fn body_html(page: &Page, root: &str) -> Result<Markup, ReportError> {
-    let pieces: Vec<Markup> =
-        page.pieces.iter().map(|part| piece_html(part, root)).collect::<Result<_, _>>()?;
+    let pieces = pieces_html(&page.pieces, root)?;
     Ok(html! {
         h1 { (text_html(&page.heading, root)) }
-        @for piece in pieces { (piece) }
-        @if page.has_timelines() { (timeline::script_markup()) }
+        (pieces)
+        @if page.has_timelines() { script { (PreEscaped(timeline::SCRIPT)) } }
     })
+}
+
+fn pieces_html(pieces: &[Piece], root: &str) -> Result<Markup, ReportError> {
+    let parts: Vec<Markup> = pieces.iter().map(|part| piece_html(part, root)).collect::<Result<_, _>>()?;
+    Ok(html! { @for part in parts { (part) } })
 }
 
 fn piece_html(piece: &Piece, root: &str) -> Result<Markup, ReportError> {
@@ -120,10 +123,10 @@ fn piece_html(piece: &Piece, root: &str) -> Result<Markup, ReportError> {
         Piece::Subheading(title) => html! { h3 { (title) } },
         Piece::Text(style, words) => paragraph_html(*style, &text_html(words, root)),
         Piece::List(items) => html! { ul.findings { @for item in items { li { (text_html(item, root)) } } } },
-        Piece::Panels(parts) => {
-            let parts: Vec<Markup> =
-                parts.iter().map(|part| panel_html(part, root)).collect::<Result<_, _>>()?;
-            html! { div.panels { @for part in parts { (part) } } }
+        Piece::Panels(panels) => {
+            let panels = panels.iter().map(|panel| pieces_html(panel, root));
+            let panels: Vec<Markup> = panels.collect::<Result<_, _>>()?;
+            html! { div.panels { @for panel in panels { section { (panel) } } } }
         }
         Piece::Facts(facts) => html! {
             dl.facts { @for (name, value) in facts { dt { (name) } dd { (value) } } }
@@ -138,11 +141,6 @@ fn piece_html(piece: &Piece, root: &str) -> Result<Markup, ReportError> {
         Piece::Viewer(part) => viewer::viewer_html(part),
         Piece::Verbatim(text) => html! { pre { (text) } },
     })
-}
-
-fn panel_html(pieces: &[Piece], root: &str) -> Result<Markup, ReportError> {
-    let parts: Vec<Markup> = pieces.iter().map(|part| piece_html(part, root)).collect::<Result<_, _>>()?;
-    Ok(html! { section { @for part in parts { (part) } } })
 }
 
 fn paragraph_html(style: Style, text: &Markup) -> Markup {
@@ -212,17 +210,12 @@ fn table_html(table: &Table, root: &str) -> Markup {
             }
             figcaption {
                 (table.caption)
-                @if !table.name.is_empty() { " " (file_links(table, root)) }
+                @if !table.name.is_empty() {
+                    " " a href=(format!("{root}tables/{}.csv", table.name)) { "CSV" } " "
+                    a href=(format!("{root}tables/{}.tex", table.name)) { "LaTeX" }
+                }
             }
         }
-    }
-}
-
-/// The links to a table's files.
-fn file_links(table: &Table, root: &str) -> Markup {
-    html! {
-        a href=(format!("{root}tables/{}.csv", table.name)) { "CSV" } " "
-        a href=(format!("{root}tables/{}.tex", table.name)) { "LaTeX" }
     }
 }
 

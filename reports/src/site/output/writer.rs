@@ -5,18 +5,16 @@ use planlab_results::table::Table;
 
 use super::html::{self, Frame};
 use crate::ReportError;
-use crate::figures::Drawing;
 use crate::site::names::file_slug;
-use crate::site::page::Page;
+use crate::site::page::{Page, Piece};
 use crate::site::parts::viewer;
 
 /// The folder while it is filled.
 pub(crate) struct Writer {
-    folder: NewFolder,
+    pub(crate) folder: NewFolder,
     frame: Frame,
     /// Whether the script of viewers is written.
     has_script: bool,
-    /// The number of pages written.
     pub(crate) pages: usize,
 }
 
@@ -29,36 +27,25 @@ impl Writer {
         for table in page.tables_with_files() {
             self.put_table(table, &table.to_csv())?;
         }
-        for grid in page.grids() {
-            self.put_table(&grid.table, &grid.csv)?;
+        for piece in &page.pieces {
+            if let Piece::Grid(grid) = piece {
+                self.put_table(&grid.table, &grid.csv)?;
+            }
         }
         for figure in page.figures_with_files() {
-            self.put_file(&plot_file(&figure.drawing), figure.drawing.to_svg()?.as_bytes())?;
+            let name = format!("plots/{}.svg", file_slug(figure.drawing.title()));
+            self.folder.put_file(&name, figure.drawing.to_svg()?.as_bytes())?;
         }
         if page.has_viewer() && !self.has_script {
-            self.put_file(viewer::SCRIPT_FILE, viewer::SCRIPT.as_bytes())?;
+            self.folder.put_file(viewer::SCRIPT_FILE, viewer::SCRIPT.as_bytes())?;
             self.has_script = true;
         }
         self.pages += 1;
-        self.put_file(&page.file, html::page_html(page, &self.frame)?.as_bytes())
+        Ok(self.folder.put_file(&page.file, html::page_html(page, &self.frame)?.as_bytes())?)
     }
 
     fn put_table(&mut self, table: &Table, csv: &str) -> Result<(), ReportError> {
-        self.put_file(&format!("tables/{}.csv", table.name), csv.as_bytes())?;
-        self.put_file(&format!("tables/{}.tex", table.name), table.to_latex().as_bytes())
+        self.folder.put_file(&format!("tables/{}.csv", table.name), csv.as_bytes())?;
+        Ok(self.folder.put_file(&format!("tables/{}.tex", table.name), table.to_latex().as_bytes())?)
     }
-
-    /// Writes a file that does not come from a page, such as a picture.
-    pub(crate) fn put_file(&mut self, name: &str, content: &[u8]) -> Result<(), ReportError> {
-        Ok(self.folder.put_file(name, content)?)
-    }
-
-    /// The completed folder.
-    pub(crate) fn into_folder(self) -> NewFolder {
-        self.folder
-    }
-}
-
-fn plot_file(drawing: &Drawing) -> String {
-    format!("plots/{}.svg", file_slug(drawing.title()))
 }

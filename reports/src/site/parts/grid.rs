@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::script::script_data;
+use super::script_data;
 use maud::{Markup, PreEscaped, html};
 use planlab_results::table::{CellValue, Table};
 use rustc_hash::FxHashMap;
@@ -50,21 +50,15 @@ impl Grid {
             json!({ "key": column.key, "title": column.title, "kind": self.kinds[at] })
         };
         let titles: Vec<Json> = self.order.iter().map(title).collect();
-        let named: serde_json::Map<String, Json> = self
-            .table
-            .columns
-            .iter()
-            .zip(words)
-            .map(|(column, words)| (column.key.clone(), json!(words)))
-            .collect();
+        let named = self.table.columns.iter().zip(words);
+        let named: serde_json::Map<String, Json> =
+            named.map(|(column, words)| (column.key.clone(), json!(words))).collect();
         let number = |words: &'w Vec<String>| words.iter().map(String::as_str).zip(0..).collect();
         let numbers: Vec<FxHashMap<&str, usize>> = words.iter().map(number).collect();
-        let rows: Vec<Vec<Json>> = self
-            .table
-            .rows
-            .iter()
-            .map(|row| self.order.iter().map(|&at| encode_value(&row[at], &numbers[at])).collect())
-            .collect();
+        let row = |row: &Vec<CellValue>| -> Vec<Json> {
+            self.order.iter().map(|&at| encode_value(&row[at], &numbers[at])).collect()
+        };
+        let rows: Vec<Vec<Json>> = self.table.rows.iter().map(row).collect();
         json!({ "columns": titles, "words": named, "rows": rows, "pages": self.pages })
     }
 }

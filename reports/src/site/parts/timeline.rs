@@ -5,13 +5,13 @@
 
 use std::fmt::Write as _;
 
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 use planlab_results::schedule::{MemoryStep, Timeline, TimelineSpan};
 
 use crate::figures::palette::{self, hex_text};
 use crate::format::{as_real, format_bytes, format_nanoseconds};
 
-pub(super) const SCRIPT: &str = include_str!("../../assets/timeline.js");
+pub(crate) const SCRIPT: &str = include_str!("../../assets/timeline.js");
 
 /// A schedule over time, with its caption.
 #[derive(Clone, Debug)]
@@ -83,7 +83,6 @@ impl Scale {
     }
 }
 
-/// The tasks in this timeline.
 fn task_legend(timeline: &Timeline) -> Markup {
     let tasks = TASKS.iter().filter(|task| timeline.spans.iter().any(|span| span.task == **task));
     html! {
@@ -208,11 +207,6 @@ fn tick_text(ns: f64, step: f64, whole: f64) -> String {
 fn decimal_text(value: f64) -> String {
     let text = format!("{value:.1}");
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
-}
-
-/// The script, once per page.
-pub(crate) fn script_markup() -> Markup {
-    html! { script { (PreEscaped(SCRIPT)) } }
 }
 
 #[cfg(test)]

@@ -7,13 +7,14 @@ mod times;
 use planlab_dsa::performance::{CallTime, Performance, Sample, Work};
 use planlab_reports::{PoolTotal, Report, ReportOptions};
 use planlab_results::Provenance;
-use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow, append_rows};
+use planlab_results::replay::{ReplayRow, append_rows};
 
 use crate::files::Files;
+use crate::fixtures;
 
 const ALEXNET: &str = "chainer/alexnet/train/b32";
 const RESNET: &str = "torch/resnet50/train/b64";
-const PAGES: [&str; 6] =
+pub(crate) const PAGES: [&str; 6] =
     ["memory.html", "time.html", "requests.html", "threads.html", "iterations.html", "pytorch.html"];
 
 pub(crate) fn row(workload: &str, contender: &str, reserved: &[u64]) -> ReplayRow {
@@ -25,23 +26,13 @@ pub(crate) fn row(workload: &str, contender: &str, reserved: &[u64]) -> ReplayRo
         ..Sample::default()
     };
     ReplayRow {
-        schema: REPLAY_SCHEMA,
-        cell: format!("{workload} {contender}"),
-        repetition: 0,
-        suite: "test".to_owned(),
         workload: workload.into(),
         sequence: Vec::new(),
         until: None,
         instance: workload.to_owned(),
         requests: 80,
         contender: contender.to_owned(),
-        planner: None,
-        plan: None,
-        device: "simulated".to_owned(),
-        device_name: String::new(),
         work: Work::None,
-        threads: 1,
-        capacity: None,
         performance: Performance {
             is_steady: true,
             samples: reserved.iter().map(sample).collect(),
@@ -52,10 +43,8 @@ pub(crate) fn row(workload: &str, contender: &str, reserved: &[u64]) -> ReplayRo
         },
         requested_peak: reserved.iter().copied().max().unwrap_or(0).min(355_707_904),
         retained: None,
-        touched_bytes: None,
-        l2_bytes: None,
-        started_ns: 1,
         provenance: Provenance::default(),
+        ..fixtures::replay(&format!("{workload} {contender}"), 0)
     }
 }
 

@@ -3,7 +3,7 @@
 use planlab_dsa::performance::{End, Performance};
 use planlab_results::replay::ReplayRow;
 
-use super::{ALEXNET, PAGES, host, memory, options, report, report_with, row, stream, with};
+use super::{ALEXNET, host, memory, options, report, report_with, row, stream, with};
 use crate::files::Parts;
 
 #[test]
@@ -84,15 +84,6 @@ fn the_same_rows_in_any_order_give_the_same_pages() {
     let b = report(&rows);
     for name in ["memory.html", "time.html", "requests.html", "threads.html", "index.html"] {
         assert_eq!(a.text(name), b.text(name), "{name}");
-    }
-}
-
-#[test]
-fn without_rows_there_are_no_such_pages() {
-    let files = report(&[]);
-    let page = files.text("index.html");
-    for absent in PAGES {
-        assert!(!files.contains_key(absent) && !page.contains(absent), "{absent}");
     }
 }
 

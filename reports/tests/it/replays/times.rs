@@ -7,6 +7,12 @@ use planlab_results::replay::ReplayRow;
 use super::{ALEXNET, RESNET, host, memory, report, row, with};
 use crate::files::Parts;
 
+/// A row of a machine.
+fn on(host: &str, cpu: &str, row: ReplayRow) -> ReplayRow {
+    let provenance = Provenance { host: host.to_owned(), cpu: cpu.to_owned(), ..Provenance::default() };
+    ReplayRow { cell: format!("{} {host}", row.cell), provenance, ..row }
+}
+
 #[test]
 fn requests_have_the_real_pools_cost_beside_the_bins() {
     let files = report(&[memory(), vec![host("cupy4-pool", 1, 20)]].concat());
@@ -17,6 +23,7 @@ fn requests_have_the_real_pools_cost_beside_the_bins() {
     let line = calls.lines().nth(1).expect("the host's row");
     line.has(["cupy4-pool,host,pages,80,20,60,20,60,40"]);
     files.has("requests.html", ["bins that the scan looks at"]);
+    assert!(!files.contains_key("tables/gains.csv"), "no plan on real memory, nothing to say of gains");
 }
 
 #[test]
@@ -37,10 +44,8 @@ fn calls_cpu_time_and_wall_time_are_never_one_measure() {
         let from = page.find(&format!("aria-label=\"{title}: host, pages\"")).expect(title);
         page[from..].split("</svg>").next().unwrap_or_default().to_owned()
     };
-    let (cpu, calls) = (
-        figure("CPU time of a request and its free"),
-        figure("Time of the calls for a request and its free"),
-    );
+    let cpu = figure("CPU time of a request and its free");
+    let calls = figure("Time of the calls for a request and its free");
     assert!(cpu.contains("glibc") && !cpu.contains("tlsf"), "{cpu}");
     assert!(calls.contains("tlsf") && !calls.contains("glibc"), "{calls}");
     assert!(!page.contains("Wall time of a propagation over its requests: host"), "the CPU time is known");
@@ -81,18 +86,13 @@ fn times_below_a_nanosecond_are_shown_as_they_are() {
 
 #[test]
 fn the_empty_loop_of_the_same_run_is_taken_off() {
-    let on = |host: &str, row: ReplayRow| ReplayRow {
-        cell: format!("{} {host}", row.cell),
-        provenance: Provenance { host: host.to_owned(), ..Provenance::default() },
-        ..row
-    };
     let untouched = |row: ReplayRow| ReplayRow { work: Work::None, ..row };
     let files = report(&[
-        on("a", untouched(host("empty-loop", 1, 3))),
-        on("a", untouched(host("empty-loop", 4, 4))),
-        on("a", host("tlsf", 1, 30)),
-        on("a", host("tlsf", 4, 40)),
-        on("b", host("tlsf", 4, 50)),
+        on("a", "", untouched(host("empty-loop", 1, 3))),
+        on("a", "", untouched(host("empty-loop", 4, 4))),
+        on("a", "", host("tlsf", 1, 30)),
+        on("a", "", host("tlsf", 4, 40)),
+        on("b", "", host("tlsf", 4, 50)),
     ]);
     let requests = files.text("tables/requests.csv");
     assert!(requests.lines().any(|line| line.contains("tlsf") && line.contains(",80,60,54,")), "{requests}");
@@ -109,11 +109,6 @@ fn the_empty_loop_of_the_same_run_is_taken_off() {
 
 #[test]
 fn machines_and_devices_share_no_figure() {
-    let on = |host: &str, cpu: &str, row: ReplayRow| ReplayRow {
-        cell: format!("{} {host}", row.cell),
-        provenance: Provenance { host: host.to_owned(), cpu: cpu.to_owned(), ..Provenance::default() },
-        ..row
-    };
     let gpu = |name: &str, row: ReplayRow| ReplayRow {
         cell: format!("{} {name}", row.cell),
         device: "cuda:0".to_owned(),
@@ -146,18 +141,13 @@ fn machines_and_devices_share_no_figure() {
 
 #[test]
 fn machines_of_one_name_are_told_apart_and_simulated_memory_has_one_row() {
-    let on = |host: &str, started_ns: u64, row: ReplayRow| ReplayRow {
-        cell: format!("{} {host}", row.cell),
-        started_ns,
-        provenance: Provenance { host: host.to_owned(), cpu: "Same".to_owned(), ..Provenance::default() },
-        ..row
-    };
+    let later = |row: ReplayRow| on("abcdefghij", "Same", ReplayRow { started_ns: 2, ..row });
     let pool = || row(ALEXNET, "cupy4-pool", &[459_276_288; 5]);
     let files = report(&[
-        on("0123456789", 1, host("glibc", 4, 10)),
-        on("abcdefghij", 2, host("glibc", 4, 20)),
-        on("0123456789", 1, pool()),
-        on("abcdefghij", 2, pool()),
+        on("0123456789", "Same", host("glibc", 4, 10)),
+        later(host("glibc", 4, 20)),
+        on("0123456789", "Same", pool()),
+        later(pool()),
     ]);
     let threads = files.text("tables/threads.csv");
     for digits in ["01234567", "abcdefgh"] {
@@ -225,10 +215,4 @@ fn what_a_plan_saves_is_said_by_request_and_by_propagation() {
     assert!(line("cupy4-pool").is_none(), "no process of another run took turns with the plan: {gains}");
     assert!(line("plan/shuffled").is_none() && line("plan").is_none(), "{gains}");
     files.has("time.html", ["What planned addresses save"]);
-}
-
-#[test]
-fn a_report_without_a_plan_on_real_memory_has_nothing_to_say_of_gains() {
-    let files = report(&[memory(), vec![host("tlsf", 1, 30)]].concat());
-    assert!(!files.contains_key("tables/gains.csv"));
 }

@@ -3,11 +3,12 @@
 use std::fs;
 
 use planlab_files::FolderError;
-use planlab_reports::{Report, ReportError, ReportOptions};
-use planlab_results::{Status, Store};
+use planlab_reports::{Report, ReportError};
+use planlab_results::Status;
 
-use super::{empty_store, failure, options, store, written};
+use super::{empty_store, failure, options, report_of, store, written};
 use crate::files::{Files, Parts};
+use crate::replays::PAGES;
 
 #[test]
 fn a_report_made_again_is_the_same_and_replaces_the_old_one() {
@@ -17,9 +18,7 @@ fn a_report_made_again_is_the_same_and_replaces_the_old_one() {
     fs::write(out.join("stale.html"), "old").expect("writes");
     let manifest = files.text("report.json").replacen("\"files\": [", "\"files\": [\"stale.html\",", 1);
     fs::write(out.join("report.json"), manifest).expect("writes");
-    let report = Report::from_store(dir.path().join("store"), options()).expect("reads");
-    report.write_to(&out).expect("writes");
-    files.assert_same(&Files::read(&out));
+    files.assert_same(&Files::of_report(dir.path(), options()));
     let left: Vec<_> = fs::read_dir(dir.path()).expect("reads").collect();
     assert_eq!(left.len(), 2, "no temporary folder is left: {left:?}");
 }
@@ -74,21 +73,21 @@ fn a_report_of_an_earlier_version_is_refused_with_a_way_out() {
 }
 
 #[test]
-fn a_report_of_nothing_is_a_report() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
-    drop(Store::open(dir.path().join("store")).expect("opens"));
-    let report = Report::from_store(dir.path().join("store"), ReportOptions::default()).expect("reads");
-    let written = report.write_to(dir.path().join("out")).expect("writes");
-    assert_eq!(written.pages, 7);
+fn a_report_of_nothing_lacks_the_pages_of_what_did_not_run() {
+    let (dir, _store) = empty_store();
+    let files = Files::of_report(dir.path(), options());
+    assert_eq!(files.keys().filter(|name| name.ends_with(".html")).count(), 7);
+    let index = files.text("index.html");
+    for absent in PAGES.into_iter().chain(["offload.html", "What if it does not fit?"]) {
+        assert!(!files.contains_key(absent) && !index.contains(absent), "{absent}");
+    }
 }
 
 #[test]
 fn rows_whose_instance_is_not_in_the_store_have_pages_without_pictures() {
-    let (dir, mut store) = empty_store();
     let mut row = failure("a/b", "p", Status::Feasible, "");
     (row.height, row.plan) = (Some(100), Some("ab".repeat(32)));
-    store.append(&row).expect("appends");
-    let files = Files::of_report(dir.path(), ReportOptions::default());
+    let files = report_of(&[row]);
     assert!(files.text("workloads/a.b.html").contains("does not hold this instance"));
     assert!(files.keys().all(|name| !name.starts_with("maps/")));
 }
@@ -105,10 +104,8 @@ fn a_damaged_store_has_a_report_that_says_so() {
     fs::write(&plans[1], "damaged").expect("writes");
     let report = Report::from_store(&root, options()).expect("reads");
     assert_eq!(report.audit_findings().len(), 2, "{:?}", report.audit_findings());
-    report.write_to(dir.path().join("out")).expect("writes");
-    let files = Files::read(&dir.path().join("out"));
-    let run = files.text("run.html");
-    run.has(["The store is damaged: 2 of the instances and plans"]);
+    let files = Files::of_report(dir.path(), options());
+    files.has("run.html", ["The store is damaged: 2 of the instances and plans"]);
     assert!(files.text("index.html").contains("2 instances or plans cannot be read."));
     assert!(files.text("tables/failures.csv").contains("missing file"));
     let instance = fs::read_dir(root.join("instances")).expect("reads").next().expect("has one");

@@ -7,21 +7,17 @@ mod tables;
 
 use std::path::Path;
 
-use planlab_dsa::{
-    Buffer, Bytes, Evidence, InPlace, Instance, Label, Labels, LiveRange, Offset, Plan, Scope,
-};
+use planlab_dsa::testing::test_buffer as buffer;
+use planlab_dsa::{InPlace, Instance, Label, Labels, Offset, Plan};
 use planlab_reports::{PoolTotal, Report, ReportOptions};
-use planlab_results::{Lane, Point, Provenance, Record, SCHEMA, Status, Store};
+use planlab_results::{Point, Provenance, Record, Status, Store};
 
 use crate::files::Files;
+use crate::fixtures;
 
 const NASTY: &str = "synthetic/</script><img src=x onerror=alert(1)>/n3";
 
 fn instance() -> (Instance, Labels) {
-    let buffer = |size, start, end| {
-        let live = LiveRange::new(start, end).expect("not empty");
-        Buffer::new(Bytes::new(size), live)
-    };
     let id = planlab_dsa::BufferId::new;
     let instance = Instance::builder()
         .buffers([buffer(64, 0, 2), buffer(32, 1, 4), buffer(64, 3, 6)])
@@ -60,23 +56,13 @@ fn append(store: &mut Store, row: &Row<'_>) {
 fn failure(workload: &str, planner: &str, status: Status, reason: &str) -> Record {
     let (instance, _) = instance();
     Record {
-        schema: SCHEMA,
-        cell: format!("{workload} {planner}"),
-        repetition: 0,
-        lane: Lane::Timing,
         suite: "test".to_owned(),
         workload: workload.into(),
         instance: instance.digest().to_string(),
         buffers: 3,
         planner: planner.to_owned(),
-        planner_version: "v".to_owned(),
-        parameters: "{}".to_owned(),
         seed: 7,
         wall_limit_ns: Some(1_000_000_000),
-        memory_limit_bytes: None,
-        work_limit: None,
-        target_bytes: None,
-        mechanism: "rlimit".to_owned(),
         status,
         stop: None,
         reason: reason.to_owned(),
@@ -87,22 +73,11 @@ fn failure(workload: &str, planner: &str, status: Status, reason: &str) -> Recor
         load: 96,
         relaxed_load: 96,
         bound: 96,
-        bound_evidence: Evidence::Load,
-        bound_scope: Scope::NoHandOver,
-        hand_overs: 0,
         samples_ns: Vec::new(),
-        cpu_ns: None,
-        work: 3,
-        peak_rss_bytes: Some(1 << 20),
-        reported_ns: None,
-        orders_run: None,
-        orders_failed: None,
-        order_bound: None,
-        bound_without_in_place: None,
         trajectory: Vec::new(),
-        plan: None,
         started_ns: 0,
         provenance: Provenance { host: "h<ost>".to_owned(), ..Provenance::default() },
+        ..fixtures::record(&format!("{workload} {planner}"), 0)
     }
 }
 
@@ -137,6 +112,13 @@ fn written() -> (tempfile::TempDir, Files) {
     assert_eq!(written.files, files.len());
     assert_eq!(written.pages, files.keys().filter(|name| name.ends_with(".html")).count());
     (dir, files)
+}
+
+/// The report of a store of these rows alone.
+fn report_of(rows: &[Record]) -> Files {
+    let (dir, mut store) = empty_store();
+    store.append_all(rows).expect("appends");
+    Files::of_report(dir.path(), ReportOptions::default())
 }
 
 /// An empty store, in the folder `store` of a temporary one.

@@ -5,9 +5,9 @@ use std::path::Path;
 use planlab_dsa::{Offset, Plan};
 use planlab_reports::{ReportOptions, ShowPage};
 use planlab_results::replay::append_rows;
-use planlab_results::{Record, Status, Store};
+use planlab_results::{Record, Status};
 
-use super::{NASTY, Row, append, empty_store, failure, instance, written};
+use super::{NASTY, Row, append, empty_store, failure, instance, report_of, written};
 use crate::files::{Files, Parts};
 
 #[test]
@@ -31,16 +31,10 @@ fn pages_need_no_network_and_their_links_lead_somewhere() {
 }
 
 fn links(page: &str) -> Vec<String> {
-    let mut links = Vec::new();
-    for attribute in ["href=\"", "src=\""] {
-        for part in page.split(attribute).skip(1) {
-            let link = part.split('"').next().unwrap_or_default();
-            if !link.starts_with("data:") {
-                links.push(link.to_owned());
-            }
-        }
-    }
-    links
+    let attributes = ["href=\"", "src=\""].into_iter();
+    let links = attributes.flat_map(|attribute| page.split(attribute).skip(1));
+    let links = links.filter_map(|rest| rest.split('"').next());
+    links.filter(|link| !link.starts_with("data:")).map(str::to_owned).collect()
 }
 
 #[test]
@@ -216,24 +210,21 @@ fn the_front_page_recommends_and_finds_from_rows() {
     assert_eq!(files.keys().filter(|name| name.starts_with("planners/")).count(), 5);
 }
 
-/// Makes a store with a row for each planner and height, on two recorded nets and a synthetic workload with a bound of 96.
-fn heights(store: &Path, planners: &[(&str, u64)]) {
-    let mut store = Store::open(store).expect("opens");
+/// The report of a row for each planner and height, on two recorded nets and a synthetic workload with a bound of 96.
+fn heights(planners: &[(&str, u64)]) -> Files {
+    let mut rows = Vec::new();
     for workload in ["chainer/alexnet/train/b8", "torch/bert/train/b8", "synthetic/uniform/n9/s1"] {
         for &(planner, height) in planners {
-            let mut row = failure(workload, planner, Status::Feasible, "");
-            row.height = Some(height);
-            store.append(&row).expect("appends");
+            rows.push(Record { height: Some(height), ..failure(workload, planner, Status::Feasible, "") });
         }
     }
+    report_of(&rows)
 }
 
 #[test]
 fn planners_that_tie_share_their_rank() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
     let planners = [("a", 96), ("b", 96), ("c", 96), ("d", 108), ("e", 120), ("f", 120)];
-    heights(&dir.path().join("store"), &planners);
-    let files = Files::of_report(dir.path(), ReportOptions::default());
+    let files = heights(&planners);
     for (planner, rank) in [
         ("a", "number 1 of 6 planners, tied with 2 others, on the same 3 workloads"),
         ("c", "number 1 of 6 planners, tied with 2 others, on the same 3 workloads"),
@@ -247,11 +238,9 @@ fn planners_that_tie_share_their_rank() {
 
 #[test]
 fn gaps_of_many_planners_begin_with_the_best() {
-    let dir = tempfile::tempdir().expect("a temporary folder");
     let names: Vec<String> = (0..20).map(|number| format!("p{number:02}")).collect();
     let planners: Vec<(&str, u64)> = names.iter().map(String::as_str).zip(96..).collect();
-    heights(&dir.path().join("store"), &planners);
-    let files = Files::of_report(dir.path(), ReportOptions::default());
+    let files = heights(&planners);
     let page = files.text("gaps.html");
     let tables: Vec<&str> = page.split("<table").skip(1).collect();
     let columns = |table: &str| -> Vec<String> {

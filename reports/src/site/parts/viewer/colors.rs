@@ -64,10 +64,8 @@ impl Theme {
     }
 
     fn category_colors(&self, names: &[&str]) -> impl Iterator<Item = RGBColor> {
-        names
-            .iter()
-            .zip(0_usize..)
-            .map(|(name, number)| self.readable_color(category_color(Some(name), number)))
+        let numbered = names.iter().zip(0..);
+        numbered.map(|(name, number)| self.readable_color(category_color(Some(name), number)))
     }
 
     fn readable_color(&self, color: RGBColor) -> RGBColor {
@@ -89,19 +87,13 @@ mod tests {
         for (theme, scale) in [LIGHT, DARK].into_iter().zip(scales) {
             for color in theme.category_colors(&names).chain(scale) {
                 for behind in [theme.free, theme.hole, theme.outside] {
-                    assert!(
-                        color_contrast(color, behind) >= GRAPHIC,
-                        "{} on {}",
-                        hex_text(color),
-                        hex_text(behind)
-                    );
+                    let told = (hex_text(color), hex_text(behind));
+                    assert!(color_contrast(color, behind) >= GRAPHIC, "{told:?}");
                 }
             }
             assert!(color_contrast(theme.ink, theme.paper) >= 7.0);
-            assert!(
-                color_contrast(theme.height, theme.free) >= GRAPHIC
-                    && color_contrast(theme.height, theme.paper) >= 4.5
-            );
+            assert!(color_contrast(theme.height, theme.free) >= GRAPHIC);
+            assert!(color_contrast(theme.height, theme.paper) >= 4.5);
         }
     }
 }

@@ -1,13 +1,14 @@
 //! What the viewer knows of an instance and its placements, as compact JSON.
 
-use planlab_dsa::{Buffer, BufferId, Instance, Label, Labels, Piece};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
+use planlab_dsa::{Buffer, BufferId, Instance, Label, Labels, Piece, greatest_common_divisor};
 use rustc_hash::FxHashMap;
 use serde_json::{Value as Json, json};
 
 use super::colors;
-use super::pack::pack_numbers;
 use super::scene::{CallStacks, Panel, Scene};
 use crate::figures::layout::Rectangle;
+use crate::format::as_real;
 
 pub(super) fn scene_json(scene: &Scene<'_>) -> Json {
     let load = scene.instance.load();
@@ -29,11 +30,8 @@ pub(super) fn scene_json(scene: &Scene<'_>) -> Json {
 /// and `counted`, the step from which each counts towards the load, where all count from their start.
 fn piece_json(instance: &Instance) -> Json {
     let all = || {
-        instance
-            .buffers()
-            .iter()
-            .zip(instance.ids())
-            .flat_map(|(buffer, id)| buffer.active_pieces().map(move |p| (p, id)))
+        let buffers = instance.buffers().iter().zip(instance.ids());
+        buffers.flat_map(|(buffer, id)| buffer.active_pieces().map(move |piece| (piece, id)))
     };
     let outputs = instance.hand_over_outputs();
     let counted = |(piece, id): (Piece, BufferId)| {
@@ -85,11 +83,8 @@ fn word_json<'a>(
     words: &mut Words<'a>,
     word: impl Fn(&'a Label) -> Option<&'a str>,
 ) -> Option<Json> {
-    let numbers: Vec<u64> = labels
-        .buffers
-        .iter()
-        .map(|label| word(label).map_or(0, |word| words.word_number(word) + 1))
-        .collect();
+    let number = |label: &'a Label| word(label).map_or(0, |word| words.word_number(word) + 1);
+    let numbers: Vec<u64> = labels.buffers.iter().map(number).collect();
     numbers.iter().any(|&number| number > 0).then(|| pack_numbers(numbers))
 }
 
@@ -152,5 +147,50 @@ impl<'a> Words<'a> {
             self.words.push(word);
             self.words.len() as u64 - 1
         })
+    }
+}
+
+/// Numbers as the viewer reads them: little-endian arrays of the narrowest type, divided by their common divisor, in base64.
+/// Those beyond 2^53 that have no small common divisor lose their last digits, as every number in a browser.
+fn pack_numbers(values: impl IntoIterator<Item = u64>) -> Json {
+    let mut values: Vec<u64> = values.into_iter().collect();
+    let unit = values.iter().fold(0, |unit, &value| greatest_common_divisor(unit, value)).max(1);
+    let most = values.iter().max().map_or(0, |most| most / unit);
+    if most > u64::from(u32::MAX) {
+        let bytes = values.iter().flat_map(|&value| as_real(value).to_le_bytes());
+        return packed_json("f64", 1, bytes.collect());
+    }
+    values.iter_mut().for_each(|value| *value /= unit);
+    let (kind, width) = match most {
+        0..=0xff => ("u8", 1),
+        0x100..=0xffff => ("u16", 2),
+        _ => ("u32", 4),
+    };
+    let bytes = values.iter().flat_map(|value| value.to_le_bytes().into_iter().take(width));
+    packed_json(kind, unit, bytes.collect())
+}
+
+fn packed_json(kind: &str, unit: u64, bytes: Vec<u8>) -> Json {
+    json!({ "type": kind, "unit": unit, "data": BASE64_STANDARD.encode(bytes) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_narrowest_type_holds_the_numbers() {
+        let kind = |values: &[u64]| {
+            let packed = pack_numbers(values.iter().copied());
+            let size =
+                BASE64_STANDARD.decode(packed["data"].as_str().expect("is text")).expect("is base64").len();
+            (packed["type"].as_str().expect("is text").to_owned(), packed["unit"].as_u64(), size)
+        };
+        assert_eq!(kind(&[0, 512, 512 * 255]), ("u8".to_owned(), Some(512), 3));
+        assert_eq!(kind(&[1, 256]), ("u16".to_owned(), Some(1), 4));
+        assert_eq!(kind(&[1 << 40, 3 << 40]), ("u8".to_owned(), Some(1 << 40), 2));
+        assert_eq!(kind(&[1, 1 << 20]), ("u32".to_owned(), Some(1), 8));
+        assert_eq!(kind(&[1, 1 << 40]), ("f64".to_owned(), Some(1), 16));
+        assert_eq!(kind(&[]), ("u8".to_owned(), Some(1), 0));
     }
 }

@@ -4,13 +4,12 @@
 
 mod colors;
 mod data;
-mod pack;
 mod scene;
 
 use maud::{Markup, html};
 use serde_json::Value as Json;
 
-use crate::site::parts::script::script_data;
+use crate::site::parts::script_data;
 pub use scene::CallStacks;
 pub(crate) use scene::{Panel, Scene};
 
@@ -29,7 +28,6 @@ pub(crate) const SCRIPT: &str = concat!(
 /// The file of the script in a report.
 pub(crate) const SCRIPT_FILE: &str = "viewer.js";
 
-/// A viewer in a page.
 #[derive(Clone, Debug)]
 pub(crate) struct ViewerPart {
     data: Json,

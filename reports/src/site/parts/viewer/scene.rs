@@ -92,7 +92,6 @@ impl<'a> CallStacks<'a> {
         Self { frames, stacks, of }
     }
 
-    /// The innermost frame of a buffer.
     pub(crate) fn innermost_frame(&self, buffer: usize) -> Option<&'a str> {
         let number = (*self.of.get(buffer)?)?;
         let frame = *self.stacks.get(number as usize)?.first()?;

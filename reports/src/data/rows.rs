@@ -1,6 +1,7 @@
-//! The digest of rows.
+//! What all kinds of rows are asked for: groups and a digest.
 
 use planlab_dsa::Digest;
+pub(crate) use planlab_results::group_by;
 use serde::Serialize;
 
 /// A digest of rows in any order.
