@@ -13,7 +13,7 @@ use std::ptr;
 use std::slice;
 use std::time::Instant;
 
-use planlab_dsa::{Columns, Offset};
+use planlab_dsa::Columns;
 
 use crate::question::{PlanAnswer, Question};
 use crate::types::{
@@ -61,12 +61,13 @@ pub unsafe extern "C" fn planlab_plan(
     };
     let call = Call { count, lower, upper, sizes, options, offsets };
     // SAFETY: the caller's promise.
-    let planned = catch_unwind(AssertUnwindSafe(|| unsafe { call.answer() }));
-    let answer = planned.unwrap_or_else(|_| {
-        PlanAnswer::without_plan(planlab_status::PLANLAB_ERROR_FAILED, "the planner panicked")
-    });
-    // SAFETY: `answer` checked the pointer, and the caller promises that it holds `count` numbers.
-    unsafe { write_offsets(&answer.offsets, offsets) };
+    let planned = catch_unwind(AssertUnwindSafe(|| unsafe { call.ask_planner() }));
+    let panicked = |_| refuse_call(planlab_status::PLANLAB_ERROR_FAILED, "the planner panicked".to_owned());
+    let answer = planned.unwrap_or_else(panicked).unwrap_or_else(|refusal| refusal);
+    for (at, offset) in answer.offsets.iter().enumerate() {
+        // SAFETY: `ask_planner` checked the pointer, and the caller promises that it holds `count` numbers.
+        unsafe { offsets.add(at).write(offset.get()) };
+    }
     if let Some(size) = size {
         // SAFETY: it is neither null nor misaligned, and its size is not smaller than what is written.
         unsafe { result.write(fill_result(&answer, size, begin)) };
@@ -88,14 +89,6 @@ impl Call {
     /// # Safety
     ///
     /// Each pointer that is not null points to what `planlab_plan` asks for.
-    unsafe fn answer(&self) -> PlanAnswer {
-        // SAFETY: the caller's promise.
-        unsafe { self.ask_planner() }.unwrap_or_else(|refusal| refusal)
-    }
-
-    /// # Safety
-    ///
-    /// As [`Call::answer`].
     unsafe fn ask_planner(&self) -> Result<PlanAnswer, PlanAnswer> {
         // SAFETY: the caller's promise, here and below.
         let options = unsafe { read_options(self.options) }?;
@@ -234,16 +227,6 @@ unsafe fn read_options(pointer: *const planlab_options) -> Result<planlab_option
     }
     // SAFETY: any bits are numbers and pointers.
     Ok(unsafe { ptr::read(pointer) })
-}
-
-/// # Safety
-///
-/// The pointer is valid for as many numbers as there are offsets.
-unsafe fn write_offsets(offsets: &[Offset], to: *mut u64) {
-    for (at, offset) in offsets.iter().enumerate() {
-        // SAFETY: the caller's promise.
-        unsafe { to.add(at).write(offset.get()) };
-    }
 }
 
 fn fill_result(answer: &PlanAnswer, struct_size: usize, begin: Instant) -> planlab_result {

@@ -61,10 +61,6 @@ impl From<ColumnError> for PlanAnswer {
 
 impl Question<'_> {
     /// Plans.
-    ///
-    /// # Errors
-    ///
-    /// The first thing that is wrong with the question.
     pub(crate) fn find_answer(&self) -> Result<PlanAnswer, PlanAnswer> {
         let budget = call_budget(&self.options)?;
         let planner = find_planner(self.planner)?;

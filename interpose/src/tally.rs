@@ -158,17 +158,3 @@ counts! {
         wrong_frees,
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_have_names() {
-        let tally = Tally::new();
-        tally.planned.add(2);
-        tally.planned.add(3);
-        let planned = tally.all().into_iter().find(|(name, _)| *name == "planned");
-        assert_eq!(planned.map(|(_, count)| count.get()), Some(5));
-    }
-}

@@ -13,7 +13,6 @@ pub mod host;
 mod looks;
 mod pattern;
 mod planned;
-mod ranges;
 mod sequence;
 
 pub use planlab_dsa::performance::{CallTime, End, Performance, Sample, Work};

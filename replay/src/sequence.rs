@@ -170,16 +170,12 @@ impl Sequence {
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::{Buffer, Instance, LiveRange};
+    use planlab_dsa::testing::test_instance;
 
     use super::*;
 
     fn sequence(rows: &[(u64, u32, u32)]) -> Sequence {
-        let buffer = |&(size, start, end)| {
-            Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-        };
-        let buffers = rows.iter().map(buffer).collect();
-        Sequence::new(&Requests::new(&Instance::from_buffers(buffers).expect("valid")))
+        Sequence::new(&Requests::new(&test_instance(rows)))
     }
 
     #[test]

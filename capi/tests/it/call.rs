@@ -91,19 +91,39 @@ impl Problem {
             ..options
         };
         let mut offsets = vec![UNTOUCHED; count];
+        let told = Raw::new(self, &raw const options, offsets.as_mut_ptr()).call();
+        Told { offsets, ..told }
+    }
+}
+
+/// The arguments of a call, which a test may spoil.
+pub(crate) struct Raw {
+    pub(crate) count: usize,
+    pub(crate) lower: *const i64,
+    pub(crate) upper: *const i64,
+    pub(crate) sizes: *const u64,
+    pub(crate) options: *const planlab_options,
+    pub(crate) offsets: *mut u64,
+}
+
+impl Raw {
+    /// Arguments that are in order, if there are as many offsets as buffers.
+    pub(crate) fn new(problem: &Problem, options: *const planlab_options, offsets: *mut u64) -> Self {
+        let (lower, upper, sizes) = (problem.lower.as_ptr(), problem.upper.as_ptr(), problem.sizes.as_ptr());
+        Self { count: problem.sizes.len(), lower, upper, sizes, options, offsets }
+    }
+
+    /// Calls with a result that is in order.
+    pub(crate) fn call(&self) -> Told {
         let mut result = planlab_result::default();
-        // SAFETY: each array has `count` entries, and both structs are whole.
-        let status = unsafe {
-            planlab_plan(
-                count,
-                self.lower.as_ptr(),
-                self.upper.as_ptr(),
-                self.sizes.as_ptr(),
-                &raw const options,
-                offsets.as_mut_ptr(),
-                &raw mut result,
-            )
-        };
-        Told { status, offsets, result }
+        Told { status: self.call_into(&raw mut result), offsets: Vec::new(), result }
+    }
+
+    /// Calls with any result.
+    pub(crate) fn call_into(&self, result: *mut planlab_result) -> planlab_status {
+        let Self { count, lower, upper, sizes, options, offsets } = *self;
+        // SAFETY: the arrays have `count` entries each; of what is tested, bad pointers are null or misaligned, bad
+        // sizes are refused, a bad count is refused unread, and memory may be the same where it is allowed to be.
+        unsafe { planlab_plan(count, lower, upper, sizes, options, offsets, result) }
     }
 }

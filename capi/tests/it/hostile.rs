@@ -7,11 +7,11 @@ use std::ptr;
 
 use planlab_c::planlab_status::*;
 use planlab_c::{
-    PLANLAB_ABI_VERSION, planlab_abi_version, planlab_options, planlab_plan, planlab_result, planlab_status,
+    PLANLAB_ABI_VERSION, planlab_abi_version, planlab_options, planlab_result, planlab_status,
     planlab_status_text,
 };
 
-use crate::call::{Problem, Row, Told, UNTOUCHED};
+use crate::call::{Problem, Raw, Row, Told, UNTOUCHED};
 
 fn fine() -> Problem {
     Problem::new(&[(0, 3, 4096), (1, 2, 1024), (2, 5, 4096)])
@@ -25,44 +25,15 @@ fn assert_refused(told: &Told, status: planlab_status, word: &str) {
     assert_eq!((told.result.height, told.result.bound), (0, 0), "{word}");
 }
 
-/// The arguments of a call, to be spoilt.
-struct Raw {
-    count: usize,
-    lower: *const i64,
-    upper: *const i64,
-    sizes: *const u64,
-    options: *const planlab_options,
-    offsets: *mut u64,
-}
-
-impl Raw {
-    /// Calls with a result that is in order.
-    fn call(&self) -> Told {
-        let mut result = planlab_result::default();
-        // SAFETY: what is tested: bad pointers are null or misaligned, and a bad count is refused unread.
-        let status = unsafe {
-            let Self { count, lower, upper, sizes, options, offsets } = *self;
-            planlab_plan(count, lower, upper, sizes, options, offsets, &raw mut result)
-        };
-        Told { status, offsets: Vec::new(), result }
-    }
-}
-
 /// Calls with arguments that `spoil` has changed; offsets have to stay as they are.
 fn spoilt(spoil: impl FnOnce(&mut Raw)) -> Told {
     let problem = fine();
     let mut offsets = [UNTOUCHED; 3];
     let options = planlab_options::default();
-    let mut raw = Raw {
-        count: 3,
-        lower: problem.lower.as_ptr(),
-        upper: problem.upper.as_ptr(),
-        sizes: problem.sizes.as_ptr(),
-        options: &raw const options,
-        offsets: offsets.as_mut_ptr(),
-    };
+    let mut raw = Raw::new(&problem, &raw const options, offsets.as_mut_ptr());
     spoil(&mut raw);
-    Told { offsets: offsets.to_vec(), ..raw.call() }
+    let told = raw.call();
+    Told { offsets: offsets.to_vec(), ..told }
 }
 
 #[test]
@@ -110,14 +81,9 @@ fn offsets_may_lie_over_what_is_read() {
     let mut pins = vec![-1_i64, 8192, -1];
     let options = planlab_options { pins: pins.as_ptr(), ..planlab_options::default() };
     let over = pins.as_mut_ptr().cast::<u64>();
-    let mut result = planlab_result::default();
-    // SAFETY: the arrays have three entries each; the two that are the same memory are allowed to be.
-    let status = unsafe {
-        let (lower, upper, sizes) = (problem.lower.as_ptr(), problem.upper.as_ptr(), problem.sizes.as_ptr());
-        planlab_plan(3, lower, upper, sizes, &raw const options, over, &raw mut result)
-    };
-    assert!(status.has_plan());
-    assert_eq!((pins[1], result.height), (8192, 9216));
+    let told = Raw::new(&problem, &raw const options, over).call();
+    assert!(told.status.has_plan());
+    assert_eq!((pins[1], told.result.height), (8192, 9216));
 }
 
 #[test]
@@ -125,10 +91,7 @@ fn a_result_is_not_needed_and_a_bad_one_not_written() {
     let problem = fine();
     let call = |result: *mut planlab_result| {
         let mut offsets = [UNTOUCHED; 3];
-        let (lower, upper, sizes) = (problem.lower.as_ptr(), problem.upper.as_ptr(), problem.sizes.as_ptr());
-        // SAFETY: the arrays have three entries each; the result is null, misaligned or says its size.
-        let status =
-            unsafe { planlab_plan(3, lower, upper, sizes, ptr::null(), offsets.as_mut_ptr(), result) };
+        let status = Raw::new(&problem, ptr::null(), offsets.as_mut_ptr()).call_into(result);
         (status, offsets.contains(&UNTOUCHED))
     };
     assert_eq!(call(ptr::null_mut()), (PLANLAB_OPTIMAL, false));

@@ -23,10 +23,6 @@ fn options() -> planlab_options {
     }
 }
 
-fn budget() -> Budget {
-    Budget { work: Some(WORK), ..Budget::default() }
-}
-
 fn assert_same(told: &Told, outcome: &Outcome<'_>) {
     if let (Err(error), None) = (&outcome.end, &outcome.best) {
         assert!(!told.status.has_plan() && told.is_untouched(), "{:?}", told.status);
@@ -63,7 +59,8 @@ fn compare(problem: &Problem, planner: &str) {
         }
     };
     let planner = planlab_solvers::find_planner(planner).expect("in the registry");
-    let outcome = execute(&*planner, &instance, budget(), SEED);
+    let budget = Budget { work: Some(WORK), ..Budget::default() };
+    let outcome = execute(&*planner, &instance, budget, SEED);
     if outcome.end.is_ok() {
         assert_eq!(told.result.load, instance.load().bytes.get());
     }

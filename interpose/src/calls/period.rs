@@ -31,20 +31,12 @@
 use super::history::History;
 
 /// The number of calls in a row that make a candidate.
-const GRAM: u64 = 8;
+const GRAM: u64 = EXPONENT as u64;
+const EXPONENT: u32 = 8;
 /// The factor of the rolling hash: odd, with evenly spread bits.
 const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
 /// `FACTOR` to the power of `GRAM`.
-const OUTGOING: u64 = wrapping_power(FACTOR, GRAM);
-
-const fn wrapping_power(factor: u64, exponent: u64) -> u64 {
-    let (mut product, mut left) = (1_u64, exponent);
-    while left > 0 {
-        product = product.wrapping_mul(factor);
-        left -= 1;
-    }
-    product
-}
+const OUTGOING: u64 = FACTOR.wrapping_pow(EXPONENT);
 
 /// The length of the proof of a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +108,7 @@ impl Place {
 }
 
 /// Watches a history for a period.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Watch {
     proof: Proof,
     /// Hash of the last eight calls.
@@ -142,7 +134,7 @@ const MOST_BITS: u32 = 15;
 
 impl Watch {
     pub(crate) fn new(proof: Proof) -> Self {
-        Self { proof, hash: 0, seen: 0, unchosen: 0, places: Vec::new(), period: 0, run: 0 }
+        Self { proof, ..Self::default() }
     }
 
     /// Looks at the latest call of a history. Must be called after each call.
@@ -274,20 +266,14 @@ mod tests {
     }
 
     #[test]
-    fn a_period_is_found_after_two_rounds() {
+    fn a_period_is_found_after_as_many_rounds_as_prove_it() {
         let round: Vec<u64> = (1..=100).collect();
         // A few calls more if two sequences share an entry.
         assert_first(&found(Proof::default(), rounds(3, &round)), 100, 200);
         let three = Proof { rounds: 3, ..Proof::default() };
         assert_first(&found(three, rounds(4, &round)), 100, 300);
-    }
-
-    #[test]
-    fn what_comes_before_the_first_round_does_not_matter() {
-        let before = 1000..1500;
-        let round: Vec<u64> = (1..=100).collect();
-        let all = before.chain(rounds(3, &round));
-        assert_first(&found(Proof::default(), all), 100, 700);
+        // What comes before the first round does not matter.
+        assert_first(&found(Proof::default(), (1000..1500).chain(rounds(3, &round))), 100, 700);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(super) struct Memory {
     fault: Mutex<Option<DriverError>>,
 }
 
-fn lock_ignoring_poison<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock_ignoring_poison<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
     what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -149,10 +149,6 @@ impl Ground for DeviceGround {
     /// The thread that frees a block holds the device's lock and notifies the machine at once.
     fn next_foreign_free(&mut self) -> Option<u64> {
         None
-    }
-
-    fn page_faults(&mut self) -> u64 {
-        0
     }
 
     /// Requests to a driver are expensive, however fast they come.

@@ -54,7 +54,7 @@ struct Lane {
 
 /// A device's memory for a program. Callers must ensure that one thread at a time uses it.
 pub struct Heap {
-    memory: Arc<Memory>,
+    pub(super) memory: Arc<Memory>,
     pool: Pool,
     config: HeapConfig,
     lanes: Vec<Lane>,
@@ -63,12 +63,6 @@ pub struct Heap {
     live: BTreeMap<u64, Block>,
     /// The other streams that use each block.
     users: FxHashMap<u64, Vec<StreamHandle>>,
-}
-
-impl std::fmt::Debug for Heap {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Heap").field("device", &self.key()).finish_non_exhaustive()
-    }
 }
 
 impl Heap {
@@ -92,11 +86,6 @@ impl Heap {
     #[must_use]
     pub fn key(&self) -> &str {
         self.memory.device.key()
-    }
-
-    #[cfg(test)]
-    pub(super) fn memory_for_tests(&self) -> &dyn SharedDevice {
-        &*self.memory.device
     }
 
     /// Bytes held of the device.

@@ -19,10 +19,12 @@ mod heap;
 mod tests;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use planlab_dsa::{Address, Bytes};
 use planlab_replay::cuda::{DriverError, SharedDevice, StreamHandle};
+
+use ground::lock_ignoring_poison;
 
 pub use heap::{Heap, HeapConfig};
 
@@ -39,12 +41,6 @@ pub struct Devices {
     say: fn(&str),
     slots: [OnceLock<Option<Mutex<Heap>>>; MOST],
     has_said: AtomicBool,
-}
-
-impl std::fmt::Debug for Devices {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Devices").field("config", &self.config).finish_non_exhaustive()
-    }
 }
 
 impl Devices {
@@ -108,10 +104,8 @@ impl Devices {
     fn lock_heap(&self, device: i32) -> Option<MutexGuard<'_, Heap>> {
         let slot = usize::try_from(device).ok().and_then(|device| self.slots.get(device));
         let Some(slot) = slot else {
-            self.refuse_device(
-                device,
-                &DriverError::Unavailable { reason: "there is no such GPU".to_owned() },
-            );
+            let reason = "there is no such GPU".to_owned();
+            self.refuse_device(device, &DriverError::Unavailable { reason });
             return None;
         };
         slot.get_or_init(|| self.open_heap(device)).as_ref().map(lock_ignoring_poison)
@@ -126,8 +120,4 @@ impl Devices {
     fn refuse_device(&self, device: i32, error: &DriverError) {
         (self.say)(&format!("planlab: no memory of GPU {device}: {error}\n"));
     }
-}
-
-fn lock_ignoring_poison(heap: &Mutex<Heap>) -> MutexGuard<'_, Heap> {
-    heap.lock().unwrap_or_else(PoisonError::into_inner)
 }

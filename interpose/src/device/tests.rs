@@ -199,7 +199,7 @@ fn wrong_when(shared: impl Fn(&mut Rig, Block)) -> u64 {
     rig.warm_up(|rig| drop(net(rig, ONE, 1)));
     for seed in 0..60 {
         let input = rig.alloc(MIB, ONE);
-        rig.heap.memory_for_tests().wait(TWO, ONE).expect("noted");
+        rig.heap.memory.device.wait(TWO, ONE).expect("noted");
         rig.streams.verify(TWO, input.at, input.size, input.seed);
         shared(&mut rig, input);
         net(&mut rig, ONE, 1);
@@ -368,7 +368,7 @@ proptest! {
                         let block = live.remove(number % 3);
                         match (number == odd, is_shared) {
                             (true, true) => {
-                                rig.heap.memory_for_tests().wait(other, own).expect("noted");
+                                rig.heap.memory.device.wait(other, own).expect("noted");
                                 rig.streams.verify(other, block.at, block.size, block.seed);
                                 prop_assert!(rig.heap.free(block.at, other));
                             }

@@ -194,12 +194,8 @@ impl Machine {
         }
         let (solved, tally) = (Arc::new(solved), Arc::new(PlanTally::new()));
         fill_tally(&tally, &solved, pending.faults_milli);
-        if !self.shelf.install_plan(
-            Arc::clone(&solved),
-            Arc::clone(&tally),
-            pending.replaces.as_ref(),
-            ground,
-        ) {
+        let replaces = pending.replaces.as_ref();
+        if !self.shelf.install_plan(Arc::clone(&solved), Arc::clone(&tally), replaces, ground) {
             return self.refuse_round(pending.round);
         }
         self.exclusions.retain(|(of, _)| Arc::strong_count(of) > 1);

@@ -30,7 +30,7 @@ impl Machine {
             (self.follows, self.between) = (true, 0);
         }
         self.claim_pages(ground);
-        match self.shelf.segment_holder()?.handle_request(token, size, UNKNOWN) {
+        match self.shelf.segment_holder()?.handle_request(token, UNKNOWN) {
             Step::Here(address) => {
                 self.between = 0;
                 Some(address)

@@ -12,7 +12,6 @@
 //! the real allocator serves it.
 
 mod attention;
-mod config;
 mod finding;
 mod frozen;
 mod progress;
@@ -21,8 +20,7 @@ mod state;
 #[cfg(test)]
 mod tests;
 
-pub use config::Config;
 pub use serving::RequestAnswer;
-pub use state::Machine;
+pub use state::{Config, Machine};
 
 pub use crate::plans::{Ground, Pages};

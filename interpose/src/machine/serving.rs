@@ -30,11 +30,8 @@ impl Machine {
     pub fn handle_request(&mut self, size: u64, align: u64, ground: &mut impl Ground) -> RequestAnswer {
         self.tally.requests.add(1);
         self.tally.bytes.add(size);
-        if !self.watches_request(ground) {
-            self.tally.unplanned.add(1);
-            return RequestAnswer::Foreign;
-        }
-        let Some(token) = Token::from_request(size, align) else {
+        let watched = self.watches_request(ground).then(|| Token::from_request(size, align));
+        let Some(token) = watched.flatten() else {
             self.tally.unplanned.add(1);
             return RequestAnswer::Foreign;
         };
@@ -55,7 +52,7 @@ impl Machine {
         }
         self.look_between(ground);
         let number = self.history.record_request(token);
-        let address = self.serve_planned(token, size, number, ground);
+        let address = self.serve_planned(token, number, ground);
         self.look_at_call(ground);
         match address {
             Some(address) => {
@@ -112,20 +109,14 @@ impl Machine {
     }
 
     /// The planned address of a request, or `None`, which is counted with its reason.
-    fn serve_planned(
-        &mut self,
-        token: Token,
-        size: u64,
-        number: u64,
-        ground: &mut impl Ground,
-    ) -> Option<u64> {
+    fn serve_planned(&mut self, token: Token, number: u64, ground: &mut impl Ground) -> Option<u64> {
         if !self.follows {
-            return self.begin_round(token, size, number, ground);
+            return self.begin_round(token, number, ground);
         }
         self.claim_pages(ground);
         let course = self.shelf.segment_holder()?;
-        let step = match course.handle_request(token, size, number) {
-            Step::InUse => self.step_after_draining(token, size, number, ground),
+        let step = match course.handle_request(token, number) {
+            Step::InUse => self.step_after_draining(token, number, ground),
             step => step,
         };
         match step {
@@ -134,7 +125,7 @@ impl Machine {
                 Some(address)
             }
             Step::Outliving => self.count_miss(|tally| &tally.outliving),
-            Step::Other => self.handle_unexpected(token, size, number, ground),
+            Step::Other => self.handle_unexpected(token, number, ground),
             Step::InUse => {
                 self.leave_round();
                 self.count_miss(|tally| &tally.other_order)
@@ -144,16 +135,10 @@ impl Machine {
 
     /// Handles a request that is not the plan's next: the first of another round, one in between (a log line, say), or
     /// a departure from the plan.
-    fn handle_unexpected(
-        &mut self,
-        token: Token,
-        size: u64,
-        number: u64,
-        ground: &mut impl Ground,
-    ) -> Option<u64> {
+    fn handle_unexpected(&mut self, token: Token, number: u64, ground: &mut impl Ground) -> Option<u64> {
         if self.shelf.live_blocks() == 0 && self.find_candidate(token).is_some() {
             self.leave_round();
-            return self.begin_round(token, size, number, ground);
+            return self.begin_round(token, number, ground);
         }
         self.between += 1;
         if self.between > MOST_BETWEEN {
@@ -192,17 +177,11 @@ impl Machine {
     }
 
     #[cold]
-    fn step_after_draining(
-        &mut self,
-        token: Token,
-        size: u64,
-        number: u64,
-        ground: &mut impl Ground,
-    ) -> Step {
+    fn step_after_draining(&mut self, token: Token, number: u64, ground: &mut impl Ground) -> Step {
         self.handle_foreign_frees(ground);
         // If nothing was left in use, the pages are no longer claimed.
         self.claim_pages(ground);
-        self.shelf.segment_holder().map_or(Step::Other, |course| course.handle_request(token, size, number))
+        self.shelf.segment_holder().map_or(Step::Other, |course| course.handle_request(token, number))
     }
 
     /// Handles the frees of other threads.
@@ -214,7 +193,7 @@ impl Machine {
     }
 
     /// Begins a round with this request, if there is a plan for it and nothing is in use.
-    fn begin_round(&mut self, token: Token, size: u64, number: u64, ground: &mut impl Ground) -> Option<u64> {
+    fn begin_round(&mut self, token: Token, number: u64, ground: &mut impl Ground) -> Option<u64> {
         if self.is_inspection_due && self.shelf.live_blocks() == 0 {
             self.inspect_pages(ground);
         }
@@ -241,7 +220,7 @@ impl Machine {
         (self.follows, self.astray, self.between, self.after_round) = (true, 0, 0, 0);
         (self.astray_bytes, self.is_resting) = (0, false);
         self.claim_pages(ground);
-        match self.shelf.begin_course(chosen).handle_request(token, size, number) {
+        match self.shelf.begin_course(chosen).handle_request(token, number) {
             Step::Here(address) => Some(address),
             _ => self.count_miss(|tally| &tally.outliving),
         }

@@ -1,12 +1,42 @@
-//! What a machine knows: the calls so far, the plans, the round in progress, and what is being planned.
+//! A machine's settings, and what it knows: the calls so far, the plans, the round in progress, the round that is being
+//! planned.
 
 use std::sync::Arc;
 
-use super::config::Config;
-use crate::calls::{Familiar, History, Pace, Round, Stretches, Watch};
+use planlab_dsa::Bytes;
+
+use crate::calls::{Familiar, History, Pace, Proof, Round, Stretches, Watch};
 use crate::planning::Solved;
 use crate::plans::{Ground, Shelf};
 use crate::tally::Tally;
+
+/// The machine's settings.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// Smaller requests are not the machine's concern. At least 64 bytes; default: 4096.
+    pub least_size: u64,
+    /// The proof that a period needs.
+    pub proof: Proof,
+    /// Rounds with fewer transient bytes live at once are not planned. Default: 131,072, because from that size on
+    /// glibc asks the kernel for each block.
+    pub least_load: Bytes,
+    /// The most plans that a thread keeps. Default: 16.
+    pub most_plans: usize,
+    /// Whether rounds go from one [`mark_round`](Machine::mark_round) to the next. Default: no, they are found.
+    pub marks: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            least_size: 4096,
+            proof: Proof::default(),
+            least_load: Bytes::new(128 << 10),
+            most_plans: 16,
+            marks: false,
+        }
+    }
+}
 
 /// A round that is being planned.
 pub(super) struct Pending {

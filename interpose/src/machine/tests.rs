@@ -2,11 +2,10 @@
 
 mod memory;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use planlab_dsa::Bytes;
+use planlab_dsa::{Address, Audit, Bytes};
 use proptest::prelude::*;
 
 use super::{Config, Ground, Machine, Pages, RequestAnswer};
@@ -90,10 +89,6 @@ impl Ground for Sim {
         self.foreign.pop()
     }
 
-    fn page_faults(&mut self) -> u64 {
-        0
-    }
-
     /// Each look at the clock is far from the last.
     fn clock_nanoseconds(&mut self) -> u64 {
         self.clock += self.pace;
@@ -118,8 +113,8 @@ struct Block {
 
 struct Rig {
     threads: Vec<(Machine, Sim, Arc<Tally>)>,
-    /// Bytes of each live block, by address.
-    live: BTreeMap<u64, u64>,
+    /// The live blocks.
+    live: Audit,
     next: u64,
 }
 
@@ -130,7 +125,7 @@ impl Rig {
             let sim = Sim { next: (number as u64 + 1) << 40, pace: 1 << 30, ..Sim::default() };
             (Machine::new(config, Arc::clone(&tally)), sim, tally)
         };
-        Self { threads: (0..threads).map(thread).collect(), live: BTreeMap::new(), next: 4096 }
+        Self { threads: (0..threads).map(thread).collect(), live: Audit::default(), next: 4096 }
     }
 
     fn alloc(&mut self, thread: usize, size: u64, align: u64) -> Block {
@@ -154,26 +149,26 @@ impl Rig {
             }
         };
         assert_eq!(address % align, 0);
-        let below = self.live.range(..=address).next_back().map_or(0, |(start, size)| start + size);
-        let above = self.live.range(address..).next().map_or(u64::MAX, |(start, _)| *start);
-        assert!(below <= address && address + size <= above, "{address} overlaps a live block");
-        self.live.insert(address, size);
+        self.live.handed_out(Address::new(address), Bytes::new(size)).expect("it overlaps no live block");
         Block { address, planned_by }
     }
 
     fn free(&mut self, thread: usize, block: Block) {
-        self.live.remove(&block.address).expect("live");
-        match block.planned_by {
-            Some(owner) if owner != thread => self.threads[owner].1.foreign.push(block.address),
-            Some(_) => {
-                let (machine, sim, _) = &mut self.threads[thread];
-                assert!(machine.free_planned(block.address, sim));
-            }
-            None => {
-                let (machine, sim, _) = &mut self.threads[thread];
-                machine.record_free(block.address, sim);
-            }
+        assert!(self.live.remove_block(Address::new(block.address)), "it is live");
+        if let Some(owner) = block.planned_by.filter(|&owner| owner != thread) {
+            return self.threads[owner].1.foreign.push(block.address);
         }
+        let (machine, sim, _) = &mut self.threads[thread];
+        match block.planned_by {
+            Some(_) => assert!(machine.free_planned(block.address, sim)),
+            None => machine.record_free(block.address, sim),
+        }
+    }
+
+    /// Allocates a block and frees it at once.
+    fn alloc_and_free(&mut self, thread: usize, size: u64, align: u64) {
+        let block = self.alloc(thread, size, align);
+        self.free(thread, block);
     }
 
     fn tally(&self, thread: usize) -> &Tally {
@@ -204,8 +199,7 @@ fn net_with(rig: &mut Rig, thread: usize, layers: u64, scale: u64, calls: impl F
     calls(rig);
     for layer in 1..=layers {
         let output = rig.alloc(thread, scale * (4096 + 512 * layer), 64);
-        let workspace = rig.alloc(thread, 8192 + layer, 16);
-        rig.free(thread, workspace);
+        rig.alloc_and_free(thread, 8192 + layer, 16);
         rig.free(thread, input);
         input = output;
     }
@@ -378,10 +372,7 @@ fn a_resized_block_is_left_to_the_real_allocator() {
 #[cfg_attr(miri, ignore = "too many calls for an interpreter")]
 fn nothing_is_planned_where_nothing_repeats() {
     let mut rig = Rig::new(1, config());
-    for number in 0..5000_u64 {
-        let block = rig.alloc(0, 4096 + number * 8, 16);
-        rig.free(0, block);
-    }
+    (0..5000).for_each(|number| rig.alloc_and_free(0, 4096 + number * 8, 16));
     let tally = rig.tally(0);
     assert_eq!((tally.plans.get(), tally.unplanned.get()), (0, 5000));
 }
@@ -417,8 +408,7 @@ fn every_request_counts_once() {
     for number in 0..12 {
         net(&mut rig, 0, 20, 1 + number / 6);
         if number % 5 == 4 {
-            let extra = rig.alloc(0, 4096 * number, 16);
-            rig.free(0, extra);
+            rig.alloc_and_free(0, 4096 * number, 16);
         }
     }
     let tally = rig.tally(0);
@@ -433,8 +423,7 @@ fn a_request_like_the_first_does_not_begin_a_round() {
     // All requests have one size, so only the calls before identify the begin.
     let round = |rig: &mut Rig| {
         let blocks: Vec<Block> = (0..40).map(|_| rig.alloc(0, 5000, 64)).collect();
-        let again = rig.alloc(0, 5000, 64);
-        rig.free(0, again);
+        rig.alloc_and_free(0, 5000, 64);
         blocks.into_iter().for_each(|block| rig.free(0, block));
     };
     (0..4).for_each(|_| round(&mut rig));
@@ -539,7 +528,7 @@ proptest! {
         for block in kept {
             rig.free(0, block);
         }
-        prop_assert!(rig.live.is_empty());
+        prop_assert_eq!(rig.live.live_blocks().count(), 0);
         for thread in 0..3 {
             prop_assert_eq!(rig.tally(thread).wrong_frees.get(), 0);
         }
@@ -593,8 +582,7 @@ fn an_inner_loop_gives_way_to_its_round() {
         assert_eq!(rig.count(0, round), (10 + 8 * 41, 0));
     }
     // Another request comes in between, and the round begins at once the next time.
-    let other = rig.alloc(0, 77_777, 64);
-    rig.free(0, other);
+    rig.alloc_and_free(0, 77_777, 64);
     (0..2).for_each(|_| round(&mut rig));
     assert_eq!(rig.count(0, round), (10 + 8 * 41, 0));
 }
@@ -603,10 +591,7 @@ fn an_inner_loop_gives_way_to_its_round() {
 fn requests_that_come_fast_are_not_looked_at_until_they_do_not() {
     let mut rig = Rig::new(1, config());
     rig.threads[0].1.pace = 64 * 500;
-    for number in 0..2000_u64 {
-        let block = rig.alloc(0, 4096 + number * 8, 16);
-        rig.free(0, block);
-    }
+    (0..2000).for_each(|number| rig.alloc_and_free(0, 4096 + number * 8, 16));
     let known = rig.threads[0].0.history.len();
     let kept = rig.alloc(0, 5000, 16);
     (0..5).for_each(|_| net(&mut rig, 0, 20, 1));
@@ -628,8 +613,7 @@ fn who_never_repeats_is_looked_at_now_and_then() {
     let mut size = 0;
     let mut other = |rig: &mut Rig| {
         size += 8;
-        let block = rig.alloc(0, 4096 + size, 16);
-        rig.free(0, block);
+        rig.alloc_and_free(0, 4096 + size, 16);
     };
     (0..super::attention::AWAKE + 10).for_each(|_| other(&mut rig));
     let known = rig.threads[0].0.history.len();

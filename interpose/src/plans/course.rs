@@ -5,8 +5,8 @@ use std::sync::Arc;
 use planlab_dsa::{Address, Backing, Bytes, OnlineAllocator, Refused, Stream, VerifiedPlan};
 use planlab_replay::{Planned, PlannedError};
 
+use super::ground::Segment;
 use super::pages::{LEAST_SPARSE, LargeBlock, Pages};
-use super::segment::Segment;
 use crate::calls::{History, Token};
 use crate::planning::Solved;
 use crate::tally::PlanTally;
@@ -190,7 +190,7 @@ impl Course {
 
     /// Handles a request that has this number in the history.
     #[inline]
-    pub(crate) fn handle_request(&mut self, token: Token, size: u64, number: u64) -> Step {
+    pub(crate) fn handle_request(&mut self, token: Token, number: u64) -> Step {
         let Some(request) = self.solved.round().requests().get(self.next) else { return Step::Other };
         if request.token != token {
             return Step::Other;
@@ -199,7 +199,7 @@ impl Course {
             self.next += 1;
             return Step::Outliving;
         }
-        match self.planned.alloc(Bytes::new(size), Stream::default()) {
+        match self.planned.alloc(Bytes::new(request.size), Stream::default()) {
             Ok(address) => Step::Here(self.serve_request(address.get(), number)),
             Err(_) => Step::InUse,
         }

@@ -1,12 +1,28 @@
-//! What the machine needs from the process around it.
+//! What the machine needs from the process around it, and the segments that it gets.
 
 use std::sync::Arc;
 
 use super::pages::Pages;
-use super::segment::Segment;
 use crate::calls::Round;
 use crate::planning::{Solved, Unsolved};
 use crate::tally::PlanTally;
+
+/// A piece of memory for plans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Its first address; a multiple of 512, not 0.
+    pub base: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+impl Segment {
+    /// Whether an address lies in the segment.
+    #[must_use]
+    pub const fn contains_address(self, address: u64) -> bool {
+        address.wrapping_sub(self.base) < self.len
+    }
+}
 
 /// Memory, planning and other threads' frees. The library uses those of the process; tests simulate them.
 pub trait Ground {
@@ -47,8 +63,10 @@ pub trait Ground {
     /// The address of a planned block that another thread has freed; returns each address once.
     fn next_foreign_free(&mut self) -> Option<u64>;
 
-    /// The page faults of this thread so far.
-    fn page_faults(&mut self) -> u64;
+    /// The page faults of this thread so far. Default: 0, they are not counted.
+    fn page_faults(&mut self) -> u64 {
+        0
+    }
 
     /// A clock in nanoseconds, from any origin. Called now and then.
     fn clock_nanoseconds(&mut self) -> u64;

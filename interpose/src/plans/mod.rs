@@ -3,12 +3,10 @@
 mod course;
 mod ground;
 pub(crate) mod pages;
-mod segment;
 mod shelf;
 
 pub(crate) use course::Step;
 pub(crate) use shelf::Shelf;
 
-pub use ground::Ground;
+pub use ground::{Ground, Segment};
 pub use pages::Pages;
-pub use segment::Segment;

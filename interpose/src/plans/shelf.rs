@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::course::Course;
-use super::ground::Ground;
-use super::segment::Segment;
+use super::ground::{Ground, Segment};
 use crate::calls::Token;
 use crate::planning::Solved;
 use crate::tally::PlanTally;
@@ -13,6 +12,7 @@ use crate::tally::PlanTally;
 const MOST_RETIRED: usize = 4;
 
 /// Plans that take turns on one segment. Only the holder has blocks in it.
+#[derive(Default)]
 pub(crate) struct Shelf {
     courses: Vec<Course>,
     rounds: u64,
@@ -30,16 +30,7 @@ pub(crate) struct Shelf {
 
 impl Shelf {
     pub(crate) fn new(least: u64, most: usize) -> Self {
-        Self {
-            courses: Vec::new(),
-            rounds: 0,
-            holder: None,
-            segment: None,
-            retired: Vec::new(),
-            longest: 0,
-            least,
-            most: most.max(1),
-        }
+        Self { least, most: most.max(1), ..Self::default() }
     }
 
     /// The course that uses the segment.

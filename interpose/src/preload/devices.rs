@@ -29,10 +29,7 @@ pub(super) fn known() -> Option<&'static Devices> {
 
 /// The devices; `None` in the child of a fork, and before the library is set up.
 pub(super) fn devices() -> Option<&'static Devices> {
-    if IS_CHILD.load(Ordering::Relaxed) {
-        return None;
-    }
-    let settings = settings()?;
+    let settings = settings().filter(|_| !IS_CHILD.load(Ordering::Relaxed))?;
     Some(DEVICES.get_or_init(|| open(settings)))
 }
 

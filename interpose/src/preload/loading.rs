@@ -32,7 +32,7 @@ extern "C" fn load() {
     }
     // SAFETY: the handlers live as long as the process, because the library is never unloaded.
     unsafe {
-        libc::pthread_atfork(Some(before_fork), Some(after_fork_in_parent), Some(after_fork_in_child));
+        libc::pthread_atfork(Some(record::lock), Some(record::unlock), Some(after_fork_in_child));
         libc::atexit(ending::at_exit);
     }
     let settings = settings::read();
@@ -55,14 +55,6 @@ fn has_sanitizer() -> bool {
 #[used]
 #[unsafe(link_section = ".init_array")]
 static LOAD: extern "C" fn() = load;
-
-extern "C" fn before_fork() {
-    record::lock();
-}
-
-extern "C" fn after_fork_in_parent() {
-    record::unlock();
-}
 
 extern "C" fn after_fork_in_child() {
     record::stop();

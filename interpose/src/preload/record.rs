@@ -4,7 +4,7 @@
 //! to the file's name. The child of a fork is not recorded; a program that it executes is.
 
 use std::cell::UnsafeCell;
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -39,13 +39,13 @@ static IS_LOCKED: AtomicBool = AtomicBool::new(false);
 static IS_STOPPED: AtomicBool = AtomicBool::new(false);
 
 /// Takes the lock; a fork takes it, too, so that no missing thread holds it in the child.
-pub(super) fn lock() {
+pub(super) extern "C" fn lock() {
     while IS_LOCKED.swap(true, Ordering::Acquire) {
         std::thread::yield_now();
     }
 }
 
-pub(super) fn unlock() {
+pub(super) extern "C" fn unlock() {
     IS_LOCKED.store(false, Ordering::Release);
 }
 
@@ -71,11 +71,8 @@ pub(super) fn request(address: u64, bytes: u64, align: u64) {
     with(|recorder| {
         let number = recorder.requests;
         recorder.requests += 1;
-        recorder.step += 1;
         recorder.live.insert(address, (number, bytes));
-        let step = recorder.step;
-        let _ = writeln!(recorder.text, "{step},alloc,{number},{bytes},{align}");
-        recorder.write_some();
+        recorder.add_row(format_args!("alloc,{number},{bytes},{align}"));
     });
 }
 
@@ -83,10 +80,7 @@ pub(super) fn request(address: u64, bytes: u64, align: u64) {
 pub(super) fn free(address: u64) {
     with(|recorder| {
         let Some((number, bytes)) = recorder.live.remove(&address) else { return };
-        recorder.step += 1;
-        let step = recorder.step;
-        let _ = writeln!(recorder.text, "{step},free,{number},{bytes},");
-        recorder.write_some();
+        recorder.add_row(format_args!("free,{number},{bytes},"));
     });
 }
 
@@ -102,7 +96,10 @@ pub(super) fn flush() {
 }
 
 impl Recorder {
-    fn write_some(&mut self) {
+    /// Adds a row with the next step and these cells; writes the rows once they are many.
+    fn add_row(&mut self, cells: fmt::Arguments<'_>) {
+        self.step += 1;
+        let _ = writeln!(self.text, "{},{cells}", self.step);
         if self.text.len() >= KEPT {
             self.write();
         }

@@ -77,12 +77,8 @@ fn a_thread_that_only_frees_or_resizes_is_recorded_too() {
     for (word, allocs, frees) in [("frees", 1000, 1000), ("grows", 9, 9)] {
         let trace = record("rough", word).concat();
         let count = |event: &str| trace.lines().filter(|line| line.split(',').nth(1) == Some(event)).count();
-        assert!(
-            count("alloc") >= allocs && count("free") >= frees,
-            "{word}: {} {}",
-            count("alloc"),
-            count("free")
-        );
+        let (allocated, freed) = (count("alloc"), count("free"));
+        assert!(allocated >= allocs && freed >= frees, "{word}: {allocated} {freed}");
     }
 }
 

@@ -178,6 +178,13 @@ static void *fill_long_rounds(void *count) {
     return NULL;
 }
 
+/* Leaves time to plan the first rounds, on a busy machine too. */
+static void *fill_after_planning(void *count) {
+    long_rounds(5, fill);
+    sleep(1);
+    return fill_long_rounds(count);
+}
+
 /* In the child of a fork, a thread takes over the state of a thread that ended during planning. */
 static void forks(void) {
     for (int number = 0; number < 5; number++) {
@@ -185,7 +192,7 @@ static void forks(void) {
         pthread_create(&thread, NULL, fill_long_rounds, (void *)3);
         pthread_join(thread, NULL);
         if (fork() == 0) {
-            pthread_create(&thread, NULL, fill_long_rounds, (void *)30);
+            pthread_create(&thread, NULL, fill_after_planning, (void *)25);
             pthread_join(thread, NULL);
             exit(0);
         }

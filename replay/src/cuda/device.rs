@@ -1,6 +1,5 @@
 //! A device that is open for a replay, and memory that is kept from it.
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -137,22 +136,10 @@ impl Device {
     }
 }
 
-impl fmt::Debug for Device {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Device").field(self.info()).finish()
-    }
-}
-
 /// Memory that stays occupied until it is given back or dropped.
 pub struct Ballast {
     driver: Arc<dyn Driver>,
     at: Address,
-}
-
-impl fmt::Debug for Ballast {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ballast").field("at", &self.at).finish_non_exhaustive()
-    }
 }
 
 impl Ballast {

@@ -11,14 +11,13 @@ use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use planlab_dsa::{Address, Backing, Bytes, DeviceMemory, Refused};
+use planlab_dsa::{Address, Backing, Bytes, DeviceMemory, Ranges, Refused};
 use rustix::mm::{Advice, MprotectFlags, ProtFlags, madvise, mprotect};
 #[cfg(not(miri))]
 use rustix::mm::{MapFlags, mmap_anonymous, munmap};
 
 use crate::address::pointer_to;
 use crate::pattern::PAGE;
-use crate::ranges::Ranges;
 
 /// Private memory of this process.
 ///

@@ -4,64 +4,35 @@
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 
-use planlab_dsa::{Address, AllocError, Audit, AuditError, Backing, Bytes, NotLive, OnlineAllocator, Usage};
+use planlab_dsa::{Address, AllocError, Audit, AuditError, Backing, Bytes, NotLive, OnlineAllocator};
 
 use super::backing::HostBacking;
 use super::memory::{Memory, Online};
 use crate::pattern;
 
-/// A request that failed, or an error of the memory.
+/// A request that failed, or an error of the memory; `buffer` is that of the request or block.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
     /// A request was not served.
     #[error("buffer {buffer}: {error}")]
-    Alloc {
-        /// The buffer of the request.
-        buffer: u32,
-        /// The allocator's error.
-        error: AllocError,
-    },
+    Alloc { buffer: u32, error: AllocError },
     /// A live block could not be freed.
     #[error("buffer {buffer}: {error}")]
-    Free {
-        /// The buffer of the block.
-        buffer: u32,
-        /// The allocator's error.
-        error: NotLive,
-    },
+    Free { buffer: u32, error: NotLive },
     /// Live memory was handed out again.
     #[error("buffer {buffer}: {error}")]
-    Overlap {
-        /// The buffer of the request.
-        buffer: u32,
-        /// The auditor's error.
-        error: AuditError,
-    },
-    /// A block lies outside the allocator's memory.
+    Overlap { buffer: u32, error: AuditError },
+    /// A block of the requested size lies outside the allocator's memory.
     #[error("buffer {buffer}: {size} bytes at {address} are not the allocator's")]
-    Outside {
-        /// The buffer of the block.
-        buffer: u32,
-        /// The block's address.
-        address: Address,
-        /// The requested size.
-        size: Bytes,
-    },
-    /// The bytes written into a block have changed.
+    Outside { buffer: u32, address: Address, size: Bytes },
+    /// The bytes written into a block have changed; `at` is the distance of the first from its begin, in bytes.
     #[error("buffer {buffer}: byte {at} is not what was written there")]
-    Changed {
-        /// The buffer of the block.
-        buffer: u32,
-        /// The distance from the block's begin, in bytes.
-        at: u64,
-    },
+    Changed { buffer: u32, at: u64 },
     /// An address that was not live was freed.
     #[error("{address} was freed, but it was not live")]
-    Stranger {
-        /// The freed address.
-        address: Address,
-    },
+    Stranger { address: Address },
 }
 
 impl Fault {
@@ -83,7 +54,8 @@ pub(super) struct Checker {
     number: u64,
     /// Bytes of live blocks, as the allocator rounds them.
     usable: u64,
-    usable_peak: u64,
+    /// The most bytes in use at once, as the allocator rounds them.
+    pub(super) usable_peak: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -97,11 +69,6 @@ struct Block {
 impl Checker {
     pub(super) fn new(fills: bool) -> Self {
         Self { audit: Audit::default(), blocks: BTreeMap::new(), fills, number: 0, usable: 0, usable_peak: 0 }
-    }
-
-    /// The most bytes in use at once, as the allocator rounds them.
-    pub(super) fn usable_peak(&self) -> u64 {
-        self.usable_peak
     }
 
     /// Requests a block, checks where it lies, and writes it.
@@ -171,23 +138,6 @@ impl Checker {
 
 /// An online allocator over the host's memory that checks every byte: each block is written when it is handed out and
 /// checked before it is freed. Callers may make any calls.
-///
-/// ```
-/// use planlab_dsa::{Buffer, Bytes, Instance, LiveRange, Offset, Plan};
-/// use planlab_replay::Planned;
-/// use planlab_replay::host::{Guarded, HostBacking};
-///
-/// let instance =
-///     Instance::from_buffers(vec![Buffer::new(Bytes::new(4096), LiveRange::new(0, 1)?)])?;
-/// let plan = instance.verify(Plan::from_offsets([Offset::new(0)]))?;
-/// let mut memory = Guarded::new(HostBacking::new(), |backing| {
-///     Box::new(Planned::new(&plan, backing).expect("there is memory"))
-/// });
-/// let block = memory.alloc(Bytes::new(4096))?;
-/// assert!(memory.alloc(Bytes::new(1)).is_err());
-/// assert!(memory.free(block)? && !memory.free(block)?);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
 pub struct Guarded {
     memory: Online<Box<dyn OnlineAllocator>>,
     checker: Checker,
@@ -216,18 +166,18 @@ impl Guarded {
         self.checker.alloc_block(&mut self.memory, self.requests, size.get()).map(Address::new)
     }
 
-    /// Frees a block; `false` if no live block begins at the address and the allocator refused it, as it must.
+    /// Frees a block. If no live block begins at the address, the allocator must refuse it.
     ///
     /// # Errors
     ///
     /// [`Fault`] if bytes of the block changed, or the allocator is wrong.
-    pub fn free(&mut self, address: Address) -> Result<bool, Fault> {
+    pub fn free(&mut self, address: Address) -> Result<(), Fault> {
         if self.checker.free_block(&mut self.memory, address.get())? {
-            return Ok(true);
+            return Ok(());
         }
         match self.memory.allocator().free(address) {
             Ok(()) if address != Address::NULL => Err(Fault::Stranger { address }),
-            _ => Ok(false),
+            _ => Ok(()),
         }
     }
 
@@ -253,11 +203,5 @@ impl Guarded {
     /// Has the allocator give back its unused whole segments.
     pub fn release_cached(&mut self) {
         self.memory.allocator().release_cached();
-    }
-
-    /// What the allocator holds, and what it cost so far.
-    #[must_use]
-    pub fn usage(&self) -> Usage {
-        self.memory.usage()
     }
 }

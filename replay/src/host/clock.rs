@@ -32,25 +32,21 @@ impl Resident {
     /// Makes the kernel forget the highest resident size so far.
     pub(super) fn watch_peak() -> Self {
         let is_reset = fs::write("/proc/self/clear_refs", "5").is_ok();
-        Self { before: status_bytes("VmRSS:").filter(|_| is_reset) }
+        Self { before: bytes_of("/proc/self/status", "VmRSS:").filter(|_| is_reset) }
     }
 
     /// The peak of resident bytes since the watch began, above the bytes resident then.
     pub(super) fn peak_growth(&self) -> Option<u64> {
-        Some(status_bytes("VmHWM:")?.saturating_sub(self.before?))
+        Some(bytes_of("/proc/self/status", "VmHWM:")?.saturating_sub(self.before?))
     }
-}
-
-fn status_bytes(key: &str) -> Option<u64> {
-    kib_of("/proc/self/status", key)
 }
 
 /// Bytes of memory that the machine can still provide.
 pub(super) fn available_memory() -> Option<u64> {
-    kib_of("/proc/meminfo", "MemAvailable:")
+    bytes_of("/proc/meminfo", "MemAvailable:")
 }
 
-fn kib_of(file: &str, key: &str) -> Option<u64> {
+fn bytes_of(file: &str, key: &str) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(key))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;

@@ -190,7 +190,7 @@ impl<'a> Crew<'a> {
             post.most_held = player.memory().take_most_held();
             post.refused_range = player.memory().refused_range();
             post.planning = player.memory().planning();
-            post.used_peak = checker.usable_peak();
+            post.used_peak = checker.usable_peak;
             step = self.meet_others(index, post);
         }
         batches

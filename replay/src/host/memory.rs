@@ -28,8 +28,12 @@ pub(super) unsafe trait Memory: Send {
     /// `address` is 0, or was handed out by this memory and not freed since.
     unsafe fn free(&mut self, address: u64) -> Result<(), NotLive>;
 
-    /// Whether a block that was handed out is backed by memory.
-    fn is_backed(&self, address: u64, size: u64) -> bool;
+    /// Whether a block that was handed out is backed by memory. Default: unless it is null, as of an allocator that is
+    /// trusted.
+    #[inline]
+    fn is_backed(&self, address: u64, _size: u64) -> bool {
+        address != 0
+    }
 
     /// A number that changes whenever memory is released. Default: memory is never released while blocks are live.
     fn release_count(&self) -> u64 {
@@ -39,9 +43,7 @@ pub(super) unsafe trait Memory: Send {
     fn end_propagation(&mut self) {}
 
     /// Receives the kind of the propagation that begins. Default: does nothing.
-    fn begin_propagation(&mut self, kind: u64) {
-        let _ = kind;
-    }
+    fn begin_propagation(&mut self, _kind: u64) {}
 
     /// Whether it needs the operation of each request. Default: no.
     fn wants_operations(&self) -> bool {
@@ -49,9 +51,7 @@ pub(super) unsafe trait Memory: Send {
     }
 
     /// Receives the operation of the requests that follow. Default: does nothing.
-    fn enter_operation(&mut self, operation: u64) {
-        let _ = operation;
-    }
+    fn enter_operation(&mut self, _operation: u64) {}
 
     /// What this memory itself holds; empty if only the process's usage is known.
     fn usage(&self) -> Usage {
@@ -83,8 +83,7 @@ pub(super) unsafe trait Memory: Send {
     /// # Safety
     ///
     /// As [`free`](Self::free).
-    unsafe fn usable_bytes(&self, address: u64) -> Option<u64> {
-        let _ = address;
+    unsafe fn usable_bytes(&self, _address: u64) -> Option<u64> {
         None
     }
 

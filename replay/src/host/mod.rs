@@ -36,9 +36,15 @@ mod conductor;
 mod mallocs;
 mod memory;
 mod order;
-mod play;
 mod player;
 mod report;
+
+use planlab_dsa::performance::Work;
+use planlab_dsa::{NO_OPERATIONS, Simulated};
+
+use crate::planned::Planned;
+use conductor::conduct_threads;
+use memory::{EmptyLoop, Online};
 
 pub use backing::HostBacking;
 pub use checker::{Fault, Guarded};
@@ -52,5 +58,49 @@ pub use report::Report;
 /// If there are no sequences, or a thread cannot be started.
 #[must_use]
 pub fn replay_contender(order: &Order<'_>) -> Report {
-    play::play(order)
+    if let Some(reason) = obstacle(order) {
+        return Report::from_absence(reason);
+    }
+    let backing = || order.capacity.map_or_else(HostBacking::new, HostBacking::with_capacity);
+    match order.contender {
+        Contender::Plan(plan) => {
+            conduct_threads(order, || Ok(Online::new(backing(), |backing| Planned::new(plan, backing))?))
+        }
+        Contender::Online(build) => {
+            conduct_threads(order, || Online::new(backing(), |backing| Ok(build(backing))))
+        }
+        Contender::Malloc(malloc) => mallocs::play(malloc, order),
+        Contender::EmptyLoop => conduct_threads(order, || Ok(EmptyLoop::default())),
+    }
+}
+
+/// Why an order cannot be played at all.
+fn obstacle(order: &Order<'_>) -> Option<String> {
+    let threads = u64::from(order.threads.get());
+    let most = order.sequences.iter().map(|sequence| sequence.peak_bytes().get()).max().unwrap_or(0);
+    let needed = most.saturating_mul(threads);
+    match (order.contender, order.work) {
+        (_, work) if !work.is_for_host() => Some(format!("--work {work} is for devices")),
+        (Contender::Plan(_), _) if order.sequences.len() > 1 => {
+            Some("it is made for one propagation, and there are several".to_owned())
+        }
+        (Contender::EmptyLoop, Work::Pages | Work::Pattern) => {
+            Some("the empty loop hands out no memory: --work none".to_owned())
+        }
+        (Contender::Malloc(_) | Contender::EmptyLoop, _) if order.capacity.is_some() => {
+            Some("its memory cannot be limited".to_owned())
+        }
+        (Contender::Online(build), _) if lacks_operations(order, build) => Some(NO_OPERATIONS.to_owned()),
+        (_, Work::Pages | Work::Pattern) => {
+            let available = clock::available_memory().filter(|&available| needed > available)?;
+            Some(format!("{needed} bytes are live at once, {available} are available"))
+        }
+        _ => None,
+    }
+}
+
+/// Whether the allocator needs the operation of each request and a sequence lacks it.
+fn lacks_operations(order: &Order<'_>, build: BuildAllocator<'_>) -> bool {
+    order.sequences.iter().any(|sequence| sequence.operations().is_none())
+        && build(Box::new(Simulated::new())).wants_operations()
 }

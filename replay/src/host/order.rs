@@ -62,38 +62,23 @@ pub enum Contender<'a> {
     EmptyLoop,
 }
 
-/// Allocators that processes use, shared by all threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Malloc {
-    /// `malloc` of the C library.
-    Glibc,
-    /// jemalloc with its default options.
-    Jemalloc,
-    /// jemalloc with an arena of its own for 1 MiB and more, whose pages go back to the kernel at once.
-    JemallocOversize,
-    /// jemalloc with one arena for everything, no thread caches, and the default decay.
-    JemallocOneArena,
-    /// mimalloc with its default options.
-    Mimalloc,
+planlab_dsa::named_enum! {
+    /// Allocators that processes use, shared by all threads, with their stable keys.
+    pub enum Malloc {
+        /// `malloc` of the C library.
+        Glibc = "glibc",
+        /// jemalloc with its default options.
+        Jemalloc = "jemalloc",
+        /// jemalloc with an arena of its own for 1 MiB and more, whose pages go back to the kernel at once.
+        JemallocOversize = "jemalloc/oversize-1m",
+        /// jemalloc with one arena for everything, no thread caches, and the default decay.
+        JemallocOneArena = "jemalloc/one-arena",
+        /// mimalloc with its default options.
+        Mimalloc = "mimalloc",
+    }
 }
 
 impl Malloc {
-    /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Glibc, Self::Jemalloc, Self::JemallocOversize, Self::JemallocOneArena, Self::Mimalloc];
-
-    /// The stable key, such as `jemalloc/one-arena`.
-    #[must_use]
-    pub const fn key(self) -> &'static str {
-        match self {
-            Self::Glibc => "glibc",
-            Self::Jemalloc => "jemalloc",
-            Self::JemallocOversize => "jemalloc/oversize-1m",
-            Self::JemallocOneArena => "jemalloc/one-arena",
-            Self::Mimalloc => "mimalloc",
-        }
-    }
-
     /// The environment variables that a process needs at its start to play this allocator.
     #[must_use]
     pub const fn start_environment(self) -> &'static [(&'static str, &'static str)] {

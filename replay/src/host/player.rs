@@ -177,7 +177,9 @@ impl<'s, M: Memory> Player<'s, M> {
                     Kind::Free => {
                         let address = mem::take(&mut self.addresses[at]);
                         if !checker.free_block(&mut self.memory, address)? {
-                            self.free_empty(buffer, address)?;
+                            // The checker does not record the result of a request for no bytes.
+                            self.addresses[at] = address;
+                            release_block(&mut self.memory, &mut self.addresses, buffer)?;
                         }
                     }
                 }
@@ -187,13 +189,6 @@ impl<'s, M: Memory> Player<'s, M> {
             self.finish_propagations();
         }
         Ok(())
-    }
-
-    /// Frees the result of a request for no bytes, which the checker does not record.
-    fn free_empty(&mut self, buffer: u32, address: u64) -> Result<(), Fault> {
-        // SAFETY: it was taken out of `addresses`, which contains only addresses that this memory handed out, each
-        // once.
-        unsafe { self.memory.free(address) }.map_err(|error| Fault::Free { buffer, error })
     }
 
     /// Plays `propagations` propagations and times them together.

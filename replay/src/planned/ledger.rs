@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use crate::sequence::{Kind, Sequence};
 
 /// The requests made so far in a propagation, and the blocks in use.
+#[derive(Default)]
 pub(super) struct Ledger {
     /// The requests in their order.
     slots: Box<[Slot]>,
@@ -26,9 +27,9 @@ pub(super) struct Ledger {
     /// Blocks in use from earlier propagations.
     late: u32,
     /// Blocks in use.
-    live: u32,
+    pub(super) live: u32,
     /// Bytes of the blocks in use.
-    used: u64,
+    pub(super) used: u64,
 }
 
 /// A planned request.
@@ -58,33 +59,13 @@ pub(super) fn write_ledger(plan: &VerifiedPlan<'_>) -> (Ledger, Vec<(Kind, usize
         freed: freed.into(),
         occupants: vec![0; places.len()].into(),
         places,
-        next: 0,
-        due: 0,
-        expected: 0,
         propagation: 1,
-        late: 0,
-        live: 0,
-        used: 0,
+        ..Ledger::default()
     };
     (ledger, script)
 }
 
 impl Ledger {
-    /// The number of requests in one propagation.
-    pub(super) fn request_count(&self) -> usize {
-        self.slots.len()
-    }
-
-    /// Blocks in use.
-    pub(super) fn live_blocks(&self) -> u32 {
-        self.live
-    }
-
-    /// Bytes of the blocks in use.
-    pub(super) fn used_bytes(&self) -> u64 {
-        self.used
-    }
-
     /// Whether nothing is in use and this propagation has made no request.
     pub(super) fn is_fresh(&self) -> bool {
         self.live == 0 && self.next == 0

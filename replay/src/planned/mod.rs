@@ -40,7 +40,7 @@ mod ledger;
 
 use planlab_dsa::{
     Address, AllocError, Backing, Bytes, Instance, NotLive, OnlineAllocator, Refused, Stream, Usage,
-    VerifiedPlan,
+    VerifiedPlan, greatest_common_divisor,
 };
 
 use ledger::Ledger;
@@ -113,6 +113,7 @@ impl PlannedCall {
 const ASTRAY: usize = usize::MAX;
 
 /// Why a plan cannot be performed on its trace.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlannedError {
@@ -128,14 +129,9 @@ pub enum PlannedError {
     /// The least common multiple of the alignments does not fit 64 bits.
     #[error("no address is a multiple of all alignments")]
     Alignments,
-    /// The backing has no room for the segment.
+    /// The backing has no room for a segment of the plan's height.
     #[error("a segment of {height} bytes: {refused}")]
-    NoMemory {
-        /// The plan's height.
-        height: Bytes,
-        /// The backing's answer.
-        refused: Refused,
-    },
+    NoMemory { height: Bytes, refused: Refused },
 }
 
 impl Planned {
@@ -175,12 +171,6 @@ impl Planned {
         planned.acquire_segment().map_err(no_memory)?;
         planned.return_to_plan();
         Ok(planned)
-    }
-
-    /// The number of requests in one propagation.
-    #[must_use]
-    pub fn request_count(&self) -> usize {
-        self.ledger.request_count()
     }
 
     /// Takes a segment; a plan without bytes needs none.
@@ -269,7 +259,7 @@ impl OnlineAllocator for Planned {
 
     fn release_cached(&mut self) {
         self.leave_plan();
-        if self.ledger.live_blocks() == 0 && self.base != 0 {
+        if self.ledger.live == 0 && self.base != 0 {
             self.backing.release(self.held);
             self.base = 0;
             self.releases += 1;
@@ -288,7 +278,7 @@ impl OnlineAllocator for Planned {
     }
 
     fn usage(&self) -> Usage {
-        let used = self.used.get(self.next).copied().unwrap_or_else(|| self.ledger.used_bytes());
+        let used = self.used.get(self.next).copied().unwrap_or(self.ledger.used);
         Usage {
             reserved: Bytes::new(if self.base == 0 { 0 } else { self.segment }),
             reserved_peak: Bytes::new(self.peak),
@@ -341,13 +331,6 @@ fn common_alignment(instance: &Instance) -> Option<u64> {
         let align = buffer.align.get();
         (all / greatest_common_divisor(all, align)).checked_mul(align)
     })
-}
-
-const fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
-    while b > 0 {
-        (a, b) = (b, a % b);
-    }
-    a
 }
 
 /// Refuses plans whose buffers share memory at one step.

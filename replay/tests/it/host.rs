@@ -5,10 +5,10 @@ use std::num::NonZeroU32;
 use std::process::Command;
 use std::time::Duration;
 
-use planlab_dsa::testing::first_fit;
+use planlab_dsa::testing::{first_fit, test_instance};
 use planlab_dsa::{
-    Address, AllocError, Backing, Buffer, Bytes, Instance, LiveRange, NotLive, OnlineAllocator, Planning,
-    Refused, Requests, Stream, Usage, VerifiedPlan,
+    Address, AllocError, Backing, Bytes, Instance, NotLive, OnlineAllocator, Planning, Refused, Requests,
+    Stream, Usage, VerifiedPlan,
 };
 use planlab_replay::Sequence;
 use planlab_replay::host::{Contender, Effort, Malloc, Order, Report, replay_contender};
@@ -17,15 +17,13 @@ use planlab_replay::{End, Work};
 /// A net of some layers: activations that live until their backward step, and workspaces.
 fn net() -> Instance {
     let layers = 12_u32;
-    let mut buffers = Vec::new();
+    let mut rows = Vec::new();
     for layer in 0..layers {
         let (forward, backward) = (2 * layer, 4 * layers - 2 * layer);
         let activation = (4096 * u64::from(layer + 1), forward, backward);
-        for (size, start, end) in [activation, (100_000, forward, forward + 1)] {
-            buffers.push(Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty")));
-        }
+        rows.extend([activation, (100_000, forward, forward + 1)]);
     }
-    Instance::from_buffers(buffers).expect("valid")
+    test_instance(&rows)
 }
 
 fn plan(instance: &Instance) -> VerifiedPlan<'_> {
@@ -34,11 +32,20 @@ fn plan(instance: &Instance) -> VerifiedPlan<'_> {
 
 const EFFORT: Effort = Effort { budget: Duration::from_millis(20), iterations: Some(5), warm_up: None };
 
+/// An order without work and limits, on one thread.
+fn order<'a>(contender: Contender<'a>, sequences: &'a [Sequence]) -> Order<'a> {
+    let (work, threads) = (Work::None, NonZeroU32::MIN);
+    Order { contender, sequences, work, threads, capacity: None, effort: EFFORT }
+}
+
+fn sequences() -> [Sequence; 1] {
+    [Sequence::new(&Requests::new(&net()))]
+}
+
 fn play_in(contender: Contender<'_>, capacity: Option<u64>, work: Work, threads: u32) -> Report {
-    let sequence = Sequence::new(&Requests::new(&net()));
     let threads = NonZeroU32::new(threads).expect("some");
     let capacity = capacity.map(Bytes::new);
-    replay_contender(&Order { contender, sequences: &[sequence], work, threads, capacity, effort: EFFORT })
+    replay_contender(&Order { work, threads, capacity, ..order(contender, &sequences()) })
 }
 
 fn play(contender: Contender<'_>, work: Work, threads: u32) -> Report {
@@ -55,6 +62,8 @@ struct Stacked {
     overlap: u64,
     /// The bytes by which blocks are moved up, beyond the segment.
     beyond: u64,
+    /// The plans made so far, one at the end of each propagation; `None` if it does not plan.
+    plans: Option<u64>,
 }
 
 const SEGMENT: u64 = 16 << 20;
@@ -76,10 +85,17 @@ impl OnlineAllocator for Stacked {
         Ok(())
     }
 
-    fn release_cached(&mut self) {}
+    fn end_propagation(&mut self) {
+        self.plans = self.plans.map(|plans| plans + 1);
+    }
 
     fn usage(&self) -> Usage {
         Usage { reserved: Bytes::new(SEGMENT), reserved_peak: Bytes::new(SEGMENT), ..Usage::default() }
+    }
+
+    fn planning(&self) -> Option<Planning> {
+        let plans = self.plans?;
+        Some(Planning { plans, time: Duration::from_nanos(10 * plans), ..Planning::default() })
     }
 }
 
@@ -89,10 +105,14 @@ impl Drop for Stacked {
     }
 }
 
-fn stacked(overlap: u64, beyond: u64) -> impl Fn(Box<dyn Backing>) -> Box<dyn OnlineAllocator> + Sync {
+fn stacked(
+    overlap: u64,
+    beyond: u64,
+    plans: Option<u64>,
+) -> impl Fn(Box<dyn Backing>) -> Box<dyn OnlineAllocator> + Sync {
     move |mut backing| {
         let base = backing.acquire(Bytes::new(SEGMENT)).expect("room").get();
-        Box::new(Stacked { backing, base, top: 0, live: 0, overlap, beyond })
+        Box::new(Stacked { backing, base, top: 0, live: 0, overlap, beyond, plans })
     }
 }
 
@@ -107,36 +127,27 @@ fn assert_complete(name: &str, report: &Report) {
 }
 
 #[test]
-fn a_plan_is_played_with_every_work_and_on_threads() {
+fn plans_and_online_allocators_are_played_with_every_work_and_on_threads() {
     let net = net();
     let plan = plan(&net);
-    for work in [Work::None, Work::Pages, Work::Pattern] {
-        for threads in [1, 3] {
-            let report = play(Contender::Plan(&plan), work, threads);
+    let build = stacked(0, 0, None);
+    let contenders = [
+        ("plan", Contender::Plan(&plan), 3, plan.height().get(), 1),
+        ("stacked", Contender::Online(&build), 2, SEGMENT, 0),
+    ];
+    for (name, contender, most, bytes, allocations) in contenders {
+        for (work, threads) in
+            [Work::None, Work::Pages, Work::Pattern].into_iter().flat_map(|work| [(work, 1), (work, most)])
+        {
+            let report = play(contender, work, threads);
             let performance = &report.performance;
-            assert_complete("plan", &report);
-            let all = plan.height().get() * u64::from(threads);
-            assert_eq!(performance.reserved_peak, all, "{work:?} {threads}");
+            assert_complete(name, &report);
+            let all = bytes * u64::from(threads);
+            assert_eq!(performance.reserved_peak, all, "{name} {work:?} {threads}");
             assert!(performance.samples.iter().all(|sample| sample.reserved_peak == Some(all)), "{report:?}");
-            assert_eq!((performance.device_allocations, performance.search_steps), (u64::from(threads), 0));
-            assert_eq!(performance.lock_wait_ns, None);
-        }
-    }
-}
-
-#[test]
-fn an_online_allocator_is_played_with_every_work_and_on_threads() {
-    let build = stacked(0, 0);
-    for work in [Work::None, Work::Pages, Work::Pattern] {
-        for threads in [1, 2] {
-            let report = play(Contender::Online(&build), work, threads);
-            assert_complete("stacked", &report);
-            assert_eq!(report.performance.reserved_peak, SEGMENT * u64::from(threads));
-            let most = Some(SEGMENT * u64::from(threads));
-            assert!(
-                report.performance.samples.iter().all(|sample| sample.reserved_peak == most),
-                "{report:?}"
-            );
+            let expected = (allocations * u64::from(threads), 0, None);
+            let found = (performance.device_allocations, performance.search_steps, performance.lock_wait_ns);
+            assert_eq!(found, expected, "{name} {work:?} {threads}");
         }
     }
 }
@@ -147,7 +158,7 @@ const MALLOC: &str = "PLANLAB_TEST_MALLOC";
 /// Runs a test of this file again in a process with the given environment; returns whether it passed.
 fn passes_with(environment: &[(&str, &str)], test: &str, malloc: Malloc) -> bool {
     let mut child = Command::new(std::env::current_exe().expect("this program"));
-    child.args(["--exact", test, "--nocapture"]).env(MALLOC, malloc.key());
+    child.args(["--exact", test, "--nocapture"]).env(MALLOC, malloc.name());
     child.envs(environment.iter().copied()).status().expect("it starts").success()
 }
 
@@ -156,26 +167,26 @@ fn check_malloc(malloc: Malloc) {
         let report = play(Contender::Malloc(malloc), work, threads);
         let performance = &report.performance;
         if cfg!(not(feature = "mallocs")) && malloc != Malloc::Glibc {
-            assert_eq!(performance.status, End::Unavailable, "{}", malloc.key());
+            assert_eq!(performance.status, End::Unavailable, "{}", malloc.name());
             continue;
         }
-        assert_complete(malloc.key(), &report);
-        assert!(!report.options.is_empty(), "{}", malloc.key());
-        assert!(performance.samples.iter().all(|sample| sample.reserved_peak.is_none()), "{}", malloc.key());
-        let counts_locks = malloc.key().starts_with("jemalloc");
-        assert_eq!(performance.lock_wait_ns.is_some(), counts_locks, "{}", malloc.key());
+        assert_complete(malloc.name(), &report);
+        assert!(!report.options.is_empty(), "{}", malloc.name());
+        assert!(performance.samples.iter().all(|sample| sample.reserved_peak.is_none()), "{}", malloc.name());
+        let counts_locks = malloc.name().starts_with("jemalloc");
+        assert_eq!(performance.lock_wait_ns.is_some(), counts_locks, "{}", malloc.name());
     }
 }
 
 #[test]
 fn every_malloc_of_the_build_is_played_on_threads() {
     if let Ok(key) = std::env::var(MALLOC) {
-        let malloc = Malloc::ALL.into_iter().find(|malloc| malloc.key() == key);
+        let malloc = Malloc::ALL.into_iter().find(|malloc| malloc.name() == key);
         return check_malloc(malloc.expect("a key"));
     }
     for malloc in Malloc::ALL {
         let test = "host::every_malloc_of_the_build_is_played_on_threads";
-        assert!(passes_with(malloc.start_environment(), test, malloc), "{}", malloc.key());
+        assert!(passes_with(malloc.start_environment(), test, malloc), "{}", malloc.name());
     }
 }
 
@@ -205,33 +216,28 @@ fn a_library_that_cannot_be_loaded_is_named() {
 }
 
 #[test]
-fn blocks_over_each_other_are_found_before_anything_is_timed() {
-    let build = stacked(8, 0);
-    for (work, threads) in [(Work::None, 1), (Work::Pattern, 2)] {
-        let report = play(Contender::Online(&build), work, threads);
+fn blocks_at_wrong_places_are_found_before_anything_is_timed() {
+    let (overlapping, beyond) = ((8, 0, "handed out over"), (0, SEGMENT, "are not the allocator's"));
+    for (work, threads, (overlap, beyond, reason)) in
+        [(Work::None, 1, overlapping), (Work::Pattern, 2, overlapping), (Work::Pattern, 1, beyond)]
+    {
+        let report = play(Contender::Online(&stacked(overlap, beyond, None)), work, threads);
         assert_eq!(report.performance.status, End::Corrupt);
-        assert!(report.performance.reason.contains("handed out over"), "{}", report.performance.reason);
+        assert!(report.performance.reason.contains(reason), "{}", report.performance.reason);
         assert!(report.performance.samples.is_empty() && !report.is_pattern_checked);
     }
 }
 
-#[test]
-fn addresses_that_are_no_memory_are_not_written() {
-    let build = stacked(0, SEGMENT);
-    let report = play(Contender::Online(&build), Work::Pattern, 1);
-    assert_eq!(report.performance.status, End::Corrupt);
-    assert!(report.performance.reason.contains("are not the allocator's"), "{}", report.performance.reason);
-}
-
-/// A mapping of 1 GiB for each request.
-struct Spacious {
+/// Asks its backing at each request, whatever the size.
+struct Direct {
     backing: Box<dyn Backing>,
+    take: fn(&mut dyn Backing) -> Result<Address, Refused>,
 }
 
-impl OnlineAllocator for Spacious {
+impl OnlineAllocator for Direct {
     fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
         let refused = |Refused| AllocError::OutOfMemory { size, reserved: Bytes::ZERO };
-        self.backing.acquire(Bytes::new(1 << 30)).map_err(refused)
+        (self.take)(self.backing.as_mut()).map_err(refused)
     }
 
     fn free(&mut self, address: Address) -> Result<(), NotLive> {
@@ -239,15 +245,19 @@ impl OnlineAllocator for Spacious {
         Ok(())
     }
 
-    fn release_cached(&mut self) {}
-
     fn usage(&self) -> Usage {
         Usage::default()
     }
 }
 
+/// A mapping of 1 GiB for each request.
 fn spacious(backing: Box<dyn Backing>) -> Box<dyn OnlineAllocator> {
-    Box::new(Spacious { backing })
+    Box::new(Direct { backing, take: |backing| backing.acquire(Bytes::new(1 << 30)) })
+}
+
+/// Requests more addresses than a process has.
+fn endless(backing: Box<dyn Backing>) -> Box<dyn OnlineAllocator> {
+    Box::new(Direct { backing, take: |backing| backing.reserve(Bytes::new(1 << 60)) })
 }
 
 #[test]
@@ -272,61 +282,25 @@ fn memory_that_goes_back_at_once_is_looked_for_each_time() {
     assert_complete("spacious", &report);
     // It holds nothing at the end of a propagation, but does hold memory in the meantime.
     let is_seen = |most: Option<u64>| most.is_some_and(|most| most > 0 && most.is_multiple_of(1 << 30));
-    assert!(
-        report
-            .performance
-            .samples
-            .iter()
-            .all(|sample| sample.reserved == Some(0) && is_seen(sample.reserved_peak))
-    );
-}
-
-/// Requests more addresses than a process has.
-struct Endless(Box<dyn Backing>);
-
-impl OnlineAllocator for Endless {
-    fn alloc(&mut self, size: Bytes, _: Stream) -> Result<Address, AllocError> {
-        let refused = |Refused| AllocError::OutOfMemory { size, reserved: Bytes::ZERO };
-        self.0.reserve(Bytes::new(1 << 60)).map_err(refused)
-    }
-
-    fn free(&mut self, address: Address) -> Result<(), NotLive> {
-        Err(NotLive { address })
-    }
-
-    fn release_cached(&mut self) {}
-
-    fn usage(&self) -> Usage {
-        Usage::default()
-    }
+    let mut samples = report.performance.samples.iter();
+    assert!(samples.all(|sample| sample.reserved == Some(0) && is_seen(sample.reserved_peak)));
 }
 
 #[test]
 fn addresses_that_are_not_to_be_had_are_in_the_report() {
-    let build = |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Endless(backing)) };
     for threads in [1, 2] {
-        let report = play(Contender::Online(&build), Work::None, threads);
+        let report = play(Contender::Online(&endless), Work::None, threads);
         assert_eq!((report.performance.status, report.refused_range), (End::OutOfMemory, Some(1 << 60)));
     }
     let report = play_in(Contender::Online(&spacious), Some(1), Work::None, 1);
-    assert_eq!(
-        (report.performance.status, report.refused_range),
-        (End::OutOfMemory, None),
-        "memory ended, not addresses"
-    );
+    let ended = (report.performance.status, report.refused_range);
+    assert_eq!(ended, (End::OutOfMemory, None), "memory ended, not addresses");
 }
 
 #[test]
 fn calls_that_take_longer_than_the_clock_have_times_of_their_own() {
     let effort = Effort { budget: Duration::from_millis(50), ..Effort::default() };
-    let report = replay_contender(&Order {
-        contender: Contender::Online(&spacious),
-        sequences: &[Sequence::new(&Requests::new(&net()))],
-        work: Work::None,
-        threads: NonZeroU32::MIN,
-        capacity: None,
-        effort,
-    });
+    let report = replay_contender(&Order { effort, ..order(Contender::Online(&spacious), &sequences()) });
     assert!(
         report.performance.alloc.is_some() && report.performance.free.is_some(),
         "each is a call of the kernel: {report:?}"
@@ -351,60 +325,24 @@ fn the_empty_loop_has_times_and_no_memory() {
 fn a_budget_ends_by_itself() {
     let net = net();
     let plan = plan(&net);
-    let sequence = Sequence::new(&Requests::new(&net));
-    let report = replay_contender(&Order {
-        contender: Contender::Plan(&plan),
-        sequences: &[sequence],
-        work: Work::None,
-        threads: NonZeroU32::MIN,
-        capacity: None,
-        // Warming up takes at most five times as long: enough for 50 propagations on a busy machine.
-        effort: Effort { budget: Duration::from_secs(1), ..Effort::default() },
-    });
+    // Warming up takes at most five times as long: enough for 50 propagations on a busy machine.
+    let effort = Effort { budget: Duration::from_secs(1), ..Effort::default() };
+    let report = replay_contender(&Order { effort, ..order(Contender::Plan(&plan), &sequences()) });
     let performance = &report.performance;
     assert_eq!(performance.status, End::Complete);
     assert!(performance.is_steady && (50..=1000).contains(&performance.warm_up), "{}", performance.warm_up);
     assert!(performance.samples.len() >= 5, "{report:?}");
 }
 
-/// As [`Stacked`], and plans at the end of each propagation.
-struct Planner(Box<dyn OnlineAllocator>, u64);
-
-impl OnlineAllocator for Planner {
-    fn alloc(&mut self, size: Bytes, stream: Stream) -> Result<Address, AllocError> {
-        self.0.alloc(size, stream)
-    }
-
-    fn free(&mut self, address: Address) -> Result<(), NotLive> {
-        self.0.free(address)
-    }
-
-    fn release_cached(&mut self) {}
-
-    fn end_propagation(&mut self) {
-        self.1 += 1;
-    }
-
-    fn usage(&self) -> Usage {
-        self.0.usage()
-    }
-
-    fn planning(&self) -> Option<Planning> {
-        Some(Planning { plans: self.1, time: Duration::from_nanos(10 * self.1), ..Planning::default() })
-    }
-}
-
 #[test]
 fn several_sequences_are_played_cold_and_in_turn() {
     let nets = [net(), Instance::from_buffers(net().buffers()[..7].to_vec()).expect("valid")];
     let sequences = nets.each_ref().map(|net| Sequence::new(&Requests::new(net)));
-    let stacked = stacked(0, 0);
-    let build =
-        |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> { Box::new(Planner(stacked(backing), 0)) };
+    let build = stacked(0, 0, Some(0));
     let play = |contender: Contender<'_>, work: Work, threads: u32| {
         let effort = Effort { budget: Duration::from_millis(20), iterations: Some(6), warm_up: Some(0) };
         let threads = NonZeroU32::new(threads).expect("some");
-        replay_contender(&Order { contender, sequences: &sequences, work, threads, capacity: None, effort })
+        replay_contender(&Order { work, threads, effort, ..order(contender, &sequences) })
     };
     for (work, threads) in [(Work::None, 1), (Work::Pattern, 2)] {
         let report = play(Contender::Online(&build), work, threads);

@@ -1,6 +1,9 @@
 //! Tests which requests `Planned` serves and which it refuses.
 
-use planlab_dsa::testing::{Capacity, Shape, abuse_allocator, allocator_calls, first_fit, instances};
+use planlab_dsa::testing::{
+    Capacity, Shape, abuse_allocator, allocator_calls, first_fit, instances, test_buffer as buffer,
+    test_instance as instance,
+};
 use planlab_dsa::{
     Address, Alignment, AllocError, Audit, Backing, Buffer, BufferId, Bytes, InPlace, Instance, LiveRange,
     NotLive, OnlineAllocator, Pause, Refused, Requests, Simulated, Stream, VerifiedPlan,
@@ -8,21 +11,16 @@ use planlab_dsa::{
 use planlab_replay::{Kind, Planned, PlannedError, Sequence};
 use proptest::prelude::*;
 
-fn buffer(size: u64, start: u32, end: u32) -> Buffer {
-    Buffer::new(Bytes::new(size), LiveRange::new(start, end).expect("not empty"))
-}
-
-fn instance(rows: &[(u64, u32, u32)]) -> Instance {
-    let buffers = rows.iter().map(|&(size, start, end)| buffer(size, start, end)).collect();
-    Instance::from_buffers(buffers).expect("valid")
-}
-
 fn plan(instance: &Instance) -> VerifiedPlan<'_> {
     instance.verify(first_fit(instance, &[], &[])).expect("first fit is valid")
 }
 
 fn planned(plan: &VerifiedPlan<'_>) -> Planned {
     Planned::new(plan, Box::new(Simulated::new())).expect("a segment")
+}
+
+fn planned_rows(rows: &[(u64, u32, u32)]) -> Planned {
+    planned(&plan(&instance(rows)))
 }
 
 fn ask(memory: &mut Planned, size: u64) -> Result<Address, AllocError> {
@@ -61,7 +59,7 @@ fn every_propagation_lies_where_it_was_planned() {
         }
         memory.end_propagation();
     }
-    assert_eq!((bases.len(), memory.request_count()), (12, 4));
+    assert_eq!(bases.len(), 12);
     assert!(bases.iter().all(|&base| base == bases[0]), "{bases:?}");
     let usage = memory.usage();
     assert_eq!((usage.reserved, usage.used, usage.device_allocations), (plan.height(), Bytes::ZERO, 1));
@@ -69,9 +67,7 @@ fn every_propagation_lies_where_it_was_planned() {
 
 #[test]
 fn what_is_not_as_planned_is_refused_and_does_not_count() {
-    let instance = instance(&ROWS);
-    let plan = plan(&instance);
-    let mut memory = planned(&plan);
+    let mut memory = planned_rows(&ROWS);
     assert_eq!(reason(&mut memory, 51), "it is larger than planned");
     let first = ask(&mut memory, 50).expect("as planned");
     let second = ask(&mut memory, 100).expect("as planned");
@@ -91,8 +87,7 @@ fn what_is_not_as_planned_is_refused_and_does_not_count() {
 
 #[test]
 fn a_late_free_is_not_taken_for_that_of_the_new_propagation() {
-    let instance = instance(&ROWS);
-    let mut memory = planned(&plan(&instance));
+    let mut memory = planned_rows(&ROWS);
     let late = ask(&mut memory, 50).expect("as planned");
     memory.end_propagation();
     memory.free(late).expect("live");
@@ -105,9 +100,7 @@ fn a_late_free_is_not_taken_for_that_of_the_new_propagation() {
 #[test]
 fn only_live_blocks_can_be_freed() {
     // The third block takes the second's place.
-    let instance = instance(&[(64, 0, 3), (64, 1, 2), (64, 2, 4)]);
-    let plan = plan(&instance);
-    let mut memory = planned(&plan);
+    let mut memory = planned_rows(&[(64, 0, 3), (64, 1, 2), (64, 2, 4)]);
     let refused = |memory: &mut Planned, address: u64| {
         let address = Address::new(address);
         assert_eq!(memory.free(address), Err(NotLive { address }));
@@ -126,8 +119,7 @@ fn only_live_blocks_can_be_freed() {
 
 #[test]
 fn a_request_for_nothing_counts_and_gets_nothing() {
-    let instance = instance(&ROWS);
-    let mut memory = planned(&plan(&instance));
+    let mut memory = planned_rows(&ROWS);
     assert_eq!(ask(&mut memory, 0), Ok(Address::NULL));
     let block = ask(&mut memory, 100).expect("as planned");
     assert_eq!(memory.free(Address::NULL), Ok(()));
@@ -222,8 +214,7 @@ fn alignments_without_a_common_address_are_refused() {
 
 #[test]
 fn no_buffers_need_no_memory() {
-    let instance = instance(&[]);
-    let mut memory = planned(&plan(&instance));
+    let mut memory = planned_rows(&[]);
     assert_eq!(reason(&mut memory, 1), "the plan has no more requests");
     memory.end_propagation();
     assert_eq!(memory.usage().device_allocations, 0);

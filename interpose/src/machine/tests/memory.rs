@@ -7,10 +7,7 @@ fn memory_goes_back_on_either_side() {
     let mut rig = planned_rig();
     assert_eq!((rig.threads[0].1.settled, rig.threads[0].1.rested), (1, 0));
     // After a long time far from the plan, the plan's memory goes back.
-    for number in 0..2000_u64 {
-        let block = rig.alloc(0, 50_000 + 8 * number, 64);
-        rig.free(0, block);
-    }
+    (0..2000).for_each(|number| rig.alloc_and_free(0, 50_000 + 8 * number, 64));
     assert_eq!((rig.threads[0].1.settled, rig.threads[0].1.rested), (1, 1));
     // After a long time back on the plan, the memory of other rounds goes back.
     (0..40).for_each(|_| net(&mut rig, 0, 20, 1));
@@ -33,10 +30,7 @@ fn pages_may_be_given_back_between_two_rounds() {
     net(&mut rig, 0, 20, 1);
     // A round that departs ends with its last block.
     let first = rig.alloc(0, 4096, 64);
-    (0..8).for_each(|number| {
-        let other = rig.alloc(0, (1 << 20) + number, 64);
-        rig.free(0, other);
-    });
+    (0..8).for_each(|number| rig.alloc_and_free(0, (1 << 20) + number, 64));
     assert!(first.planned_by == Some(0) && rig.threads[0].1.is_claimed);
     rig.free(0, first);
     assert!(!rig.threads[0].1.is_claimed);

@@ -63,20 +63,11 @@ pub(super) fn take(size: usize, align: usize) -> *mut u8 {
 pub(super) unsafe fn give(piece: *mut u8, size: usize, align: usize) {
     let head = &FREE[class(held(size, align)).0];
     let address = piece.expose_provenance() as u64;
-    let mut before = head.load(Ordering::Relaxed);
-    loop {
+    head.update(Ordering::Release, Ordering::Relaxed, |before| {
         // SAFETY: the piece is free, and has room and alignment for a word.
         unsafe { &*piece.cast::<AtomicU64>() }.store(before & ADDRESS, Ordering::Relaxed);
-        match head.compare_exchange_weak(
-            before,
-            address | count(before),
-            Ordering::Release,
-            Ordering::Relaxed,
-        ) {
-            Ok(_) => return,
-            Err(now) => before = now,
-        }
-    }
+        address | count(before)
+    });
 }
 
 /// The count of changes of the next head.
@@ -85,23 +76,17 @@ const fn count(head: u64) -> u64 {
 }
 
 fn pop(head: &AtomicU64) -> *mut u8 {
-    let mut before = head.load(Ordering::Acquire);
-    while before & ADDRESS != 0 {
-        let piece: *mut u8 = ptr::with_exposed_provenance_mut(word(before & ADDRESS));
+    let piece_at = |head: u64| ptr::with_exposed_provenance_mut::<u8>(word(head & ADDRESS));
+    let taken = head.try_update(Ordering::Acquire, Ordering::Acquire, |before| {
+        if before & ADDRESS == 0 {
+            return None;
+        }
         // SAFETY: chunks are never unmapped. If another thread has taken the piece meanwhile, the word may be anything,
         // and the exchange fails.
-        let next = unsafe { &*piece.cast::<AtomicU64>() }.load(Ordering::Relaxed);
-        match head.compare_exchange_weak(
-            before,
-            next & ADDRESS | count(before),
-            Ordering::Acquire,
-            Ordering::Acquire,
-        ) {
-            Ok(_) => return piece,
-            Err(now) => before = now,
-        }
-    }
-    ptr::null_mut()
+        let next = unsafe { &*piece_at(before).cast::<AtomicU64>() }.load(Ordering::Relaxed);
+        Some(next & ADDRESS | count(before))
+    });
+    taken.map_or(ptr::null_mut(), piece_at)
 }
 
 /// Cuts a piece from a chunk.

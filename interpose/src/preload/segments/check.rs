@@ -21,10 +21,12 @@ pub(crate) fn fill_free(segment: Segment) {
     unsafe { fill(segment.base, segment.len, FREE) };
 }
 
+/// Fills memory with a byte.
+///
 /// # Safety
 ///
 /// The bytes are memory that nobody else uses.
-unsafe fn fill(address: u64, bytes: u64, with: u8) {
+pub(super) unsafe fn fill(address: u64, bytes: u64, with: u8) {
     // SAFETY: as the caller promises.
     unsafe { ptr::write_bytes(ptr::with_exposed_provenance_mut::<u8>(word(address)), with, word(bytes)) };
 }

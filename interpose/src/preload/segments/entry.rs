@@ -161,15 +161,11 @@ impl Entry {
     /// Frees a block of at least 8 bytes that belongs to another thread's plan.
     pub(crate) fn push_freed(&self, address: u64) {
         let block = ptr::with_exposed_provenance_mut::<u64>(word(address));
-        let mut before = self.freed.load(Ordering::Relaxed);
-        loop {
+        self.freed.update(Ordering::Release, Ordering::Relaxed, |before| {
             // SAFETY: the block belongs to the thread that frees it, and is large enough and aligned for a word.
             unsafe { block.write(before) };
-            match self.freed.compare_exchange_weak(before, address, Ordering::Release, Ordering::Relaxed) {
-                Ok(_) => return,
-                Err(now) => before = now,
-            }
-        }
+            address
+        });
     }
 
     /// Takes all blocks that other threads have freed; returns the last, or 0 if there is no block. [`before`] leads

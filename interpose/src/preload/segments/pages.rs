@@ -3,7 +3,7 @@
 
 use std::ptr;
 
-use super::check::fill_free;
+use super::check::{fill, fill_free};
 use crate::plans::Segment;
 use crate::plans::pages::PAGE;
 use crate::preload::settings::settings;
@@ -81,12 +81,12 @@ pub(crate) fn clear(address: u64, bytes: u64) {
     let (begin, end) = (address.next_multiple_of(PAGE), (address + bytes) / PAGE * PAGE);
     if end < begin + LEAST_DISCARDED || !is_discarded(begin, end - begin) {
         // SAFETY: the caller's plan has this many bytes there, and nobody else uses them.
-        return unsafe { zero(address, bytes) };
+        return unsafe { fill(address, bytes, 0) };
     }
     // SAFETY: as above; these are the parts of the block outside of the whole pages.
     unsafe {
-        zero(address, begin - address);
-        zero(end, address + bytes - end);
+        fill(address, begin - address, 0);
+        fill(end, address + bytes - end, 0);
     }
 }
 
@@ -105,14 +105,6 @@ fn is_discarded(begin: u64, bytes: u64) -> bool {
                     advise(begin, bytes, libc::MADV_DONTNEED)
                 }
         })
-}
-
-/// # Safety
-///
-/// The bytes belong to the caller.
-unsafe fn zero(address: u64, bytes: u64) {
-    // SAFETY: as the caller promises.
-    unsafe { ptr::write_bytes(ptr::with_exposed_provenance_mut::<u8>(word(address)), 0, word(bytes)) };
 }
 
 /// Gives the pages of a segment back. Nothing may be live in it.

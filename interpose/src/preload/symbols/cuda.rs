@@ -12,6 +12,7 @@ use std::ptr;
 use planlab_dsa::{Address, Bytes};
 use planlab_replay::cuda::StreamHandle;
 
+use crate::device::Devices;
 use crate::preload::devices::{devices, known};
 use crate::preload::system::word;
 
@@ -42,26 +43,17 @@ pub extern "C" fn planlab_cuda_malloc(size: isize, device: c_int, on: *mut c_voi
 /// Frees memory of a GPU that was last used on a stream. Neither waits for the stream nor uses the size.
 #[unsafe(no_mangle)]
 pub extern "C" fn planlab_cuda_free(block: *mut c_void, _size: isize, device: c_int, on: *mut c_void) {
-    guarded((), || {
-        known()?.free(address(block), device, stream(on));
-        Some(())
-    });
+    guarded(false, || known().map(|devices| devices.free(address(block), device, stream(on))));
 }
 
 /// Records that a stream other than the request's also uses a block.
 #[unsafe(no_mangle)]
 pub extern "C" fn planlab_cuda_record_stream(block: *mut c_void, on: *mut c_void) {
-    guarded((), || {
-        known()?.record_stream(address(block), stream(on));
-        Some(())
-    });
+    guarded(false, || known().map(|devices| devices.record_stream(address(block), stream(on))));
 }
 
 /// Gives back to the driver the memory that no block and no plan uses.
 #[unsafe(no_mangle)]
 pub extern "C" fn planlab_cuda_empty_cache() {
-    guarded((), || {
-        known()?.release_cached();
-        Some(())
-    });
+    guarded((), || known().map(Devices::release_cached));
 }

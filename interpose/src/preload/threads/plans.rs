@@ -17,14 +17,10 @@ static PLANS: AtomicPtr<Node> = AtomicPtr::new(ptr::null_mut());
 /// Records a plan that is in use from now on. Its tally is kept to the end of the process.
 pub(crate) fn add(tally: &Arc<PlanTally>) {
     let node = Box::leak(Box::new(Node { tally: Arc::clone(tally), next: None }));
-    let mut before = PLANS.load(Ordering::Acquire);
-    loop {
+    PLANS.update(Ordering::Release, Ordering::Acquire, |before| {
         node.next = as_ref(before);
-        match PLANS.compare_exchange_weak(before, node, Ordering::Release, Ordering::Acquire) {
-            Ok(_) => return,
-            Err(now) => before = now,
-        }
-    }
+        ptr::from_mut(node)
+    });
 }
 
 #[allow(unsafe_code, reason = "a list whose nodes live for ever")]

@@ -158,14 +158,11 @@ fn resting() -> Option<&'static Thread> {
 }
 
 fn enlist(state: &'static mut Thread) -> &'static Thread {
-    let mut before = ALL.load(Ordering::Relaxed);
-    loop {
+    ALL.update(Ordering::Release, Ordering::Relaxed, |before| {
         state.next = before;
-        match ALL.compare_exchange_weak(before, state, Ordering::Release, Ordering::Relaxed) {
-            Ok(_) => return state,
-            Err(now) => before = now,
-        }
-    }
+        ptr::from_mut(state)
+    });
+    state
 }
 
 /// All states, the newest first.

@@ -85,13 +85,13 @@ impl<'a> Act<'a> {
     /// Gives everything back; returns what failed.
     fn give_back(&mut self) -> Option<String> {
         // Earlier faults were reported by now.
-        drop(self.memory.take_fault());
+        drop(self.memory.book.take_fault());
         // Launched kernels may still use the memory.
-        self.memory.note_end(self.driver.synchronise());
+        self.memory.book.note_end(self.driver.synchronise());
         let dropped = self.drop_graph();
-        self.memory.note_end(dropped);
+        self.memory.book.note_end(dropped);
         self.memory.give_back();
-        let fault = self.memory.take_fault()?;
+        let fault = self.memory.book.take_fault()?;
         Some(format!("not all was given back at the end: {fault}"))
     }
 
@@ -123,7 +123,7 @@ impl<'a> Act<'a> {
         }
         self.players[which].play_propagation(&mut self.memory, touch)?;
         self.memory.allocator.end_propagation();
-        if self.touch == Touch::Nothing && self.memory.is_driver() {
+        if self.touch == Touch::Nothing && self.memory.is_driver {
             self.driver.synchronise()?;
         }
         Ok(())
@@ -256,7 +256,7 @@ impl<'a> Act<'a> {
 
     /// Checks that the driver did all that the contender asked: calls that give memory back return no result.
     pub(super) fn check_book(&self) -> Result<(), Broken> {
-        self.memory.fault().map_or(Ok(()), |fault| Err(broken_device(fault)))
+        self.memory.book.fault().map_or(Ok(()), |fault| Err(broken_device(fault)))
     }
 
     pub(super) fn drop_graph(&mut self) -> Result<(), DriverError> {

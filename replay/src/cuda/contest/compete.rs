@@ -33,9 +33,8 @@ use rand_chacha::ChaCha8Rng;
 
 use super::contenders::Contender;
 use super::player::Score;
-use super::protocol::Protocol;
 use super::tally::Tally;
-use super::turn::Turn;
+use super::turn::{Protocol, Turn};
 use crate::cuda::device::Device;
 use crate::cuda::driver::DriverError;
 

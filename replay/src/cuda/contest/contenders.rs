@@ -14,7 +14,6 @@
 //! All others are online allocators over segments from `cudaMalloc`; the caller provides them.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use planlab_dsa::{
@@ -65,12 +64,6 @@ pub enum Idle {
     Release,
 }
 
-impl fmt::Debug for Contender<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Contender").field("key", &self.key).finish_non_exhaustive()
-    }
-}
-
 impl Strategy<'_> {
     /// Whether it is launched as a graph.
     pub(super) const fn is_graph(&self) -> bool {
@@ -82,9 +75,10 @@ impl Strategy<'_> {
 pub(super) struct Memory {
     pub(super) allocator: Box<dyn OnlineAllocator>,
     /// What is held, and faults of the device.
-    book: Arc<Book>,
+    pub(super) book: Arc<Book>,
     /// Whether the driver provided the addresses. Otherwise the book vouches for them, because an allocator may be wrong.
-    is_driver: bool,
+    /// The driver's calls are launches themselves, which must be waited for.
+    pub(super) is_driver: bool,
     /// Counts what the allocator holds; `None` if only the driver can.
     meter: Option<Arc<Meter>>,
 }
@@ -139,41 +133,10 @@ impl Memory {
     }
 
     /// Whether the allocator holds the `size` bytes at an address that it returned and that is not freed. The answer
-    /// stays valid while [`release_count`](Self::release_count) does not change.
+    /// stays valid while [`Book::release_count`] does not change.
     pub(super) fn holds_block(&self, at: Address, size: u64) -> bool {
         self.is_driver
             || at.get().checked_add(size).is_some_and(|end| end <= self.book.range_around(at.get()).1)
-    }
-
-    /// A number that changes whenever the allocator gives memory back.
-    #[inline]
-    pub(super) fn release_count(&self) -> u64 {
-        self.book.release_count()
-    }
-
-    /// Whether its calls are launches themselves, which must be waited for.
-    pub(super) const fn is_driver(&self) -> bool {
-        self.is_driver
-    }
-
-    /// How often the device had no room for this contender.
-    pub(super) fn refusal_count(&self) -> u64 {
-        self.book.refusal_count()
-    }
-
-    /// Any other fault of the device.
-    pub(super) fn fault(&self) -> Option<DriverError> {
-        self.book.fault()
-    }
-
-    /// The same fault, which is then forgotten.
-    pub(super) fn take_fault(&self) -> Option<DriverError> {
-        self.book.take_fault()
-    }
-
-    /// Records the end of a call that returns no result.
-    pub(super) fn note_end(&self, end: Result<(), DriverError>) {
-        self.book.note_end(end);
     }
 
     /// Gives back all that it holds; a failure to do so is recorded as a fault.
@@ -227,8 +190,6 @@ impl OnlineAllocator for EmptyLoop {
     fn free(&mut self, _: Address) -> Result<(), NotLive> {
         Ok(())
     }
-
-    fn release_cached(&mut self) {}
 
     fn usage(&self) -> Usage {
         Usage::default()
@@ -289,8 +250,6 @@ impl OnlineAllocator for Direct {
             NotLive { address }
         })
     }
-
-    fn release_cached(&mut self) {}
 
     fn usage(&self) -> Usage {
         self.usage
@@ -408,7 +367,7 @@ mod tests {
             assert!(memory.holds_block(second, 1000), "the driver gave it");
             assert!(matches!(alloc(&mut memory, u64::MAX), Err(AllocError::OutOfMemory { .. })));
             assert!(matches!(alloc(&mut memory, 80 * MIB), Err(AllocError::OutOfMemory { .. })));
-            assert_eq!(memory.refusal_count(), 2);
+            assert_eq!(memory.book.refusal_count(), 2);
             if memory.allocator.free(second).is_ok() {
                 drop(memory);
             }
@@ -436,11 +395,11 @@ mod tests {
         for at in &blocks[1..] {
             driver.free(*at).expect("behind its back");
         }
-        assert_eq!(memory.fault(), None);
+        assert_eq!(memory.book.fault(), None);
         memory.give_back();
-        let says = memory.take_fault().map(|fault| fault.to_string()).unwrap_or_default();
+        let says = memory.book.take_fault().map(|fault| fault.to_string()).unwrap_or_default();
         assert!(says.starts_with("free: ") && says.contains("the first of 2 calls"), "{says}");
-        assert_eq!(memory.fault(), None, "it was told");
+        assert_eq!(memory.book.fault(), None, "it was told");
         assert_eq!(driver.device_memory().expect("no fault").free, Bytes::new(64 * MIB));
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn with_lost((end, reason): Broken, lost: Option<String>) -> Broken {
 }
 
 pub(super) fn broken(stop: &Stop, memory: &Memory) -> Broken {
-    if let Some(fault) = memory.fault() {
+    if let Some(fault) = memory.book.fault() {
         return broken_device(fault);
     }
     let end = match stop {

@@ -14,10 +14,9 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use planlab_dsa::{Address, Backing, Bytes, DeviceMemory, Refused};
+use planlab_dsa::{Address, Backing, Bytes, DeviceMemory, Ranges, Refused};
 
 use crate::cuda::driver::{Driver, DriverError, Faults};
-use crate::ranges::Ranges;
 
 /// Segments are multiples of this number of bytes.
 const UNIT: u64 = 512;
@@ -96,6 +95,7 @@ impl Book {
     }
 
     /// The number of releases. While it does not change, memory that was held still is.
+    #[inline]
     pub(super) fn release_count(&self) -> u64 {
         self.releases.load(Ordering::Relaxed)
     }

@@ -6,7 +6,6 @@ mod contenders;
 mod failure;
 mod memory;
 mod player;
-mod protocol;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -15,4 +14,4 @@ mod turn;
 pub use compete::{News, compete_on_device};
 pub use contenders::{Builder, Contender, Idle, Strategy};
 pub use player::Score;
-pub use protocol::Protocol;
+pub use turn::Protocol;

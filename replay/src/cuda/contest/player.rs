@@ -243,10 +243,13 @@ impl<'a> Player<'a> {
         };
         let seed = pattern::block_seed(buffer, round);
         self.launch_kernel(memory, buffer, |at, words| Kernel::Fill { at, words, seed })?;
-        match self.score.operations.as_ref().filter(|_| touch == Touch::Operations) {
-            Some(times) if times[buffer as usize] > 0 => self.spin_for(times[buffer as usize]),
-            _ => Ok(()),
+        let times = self.score.operations.as_ref().filter(|_| touch == Touch::Operations);
+        let nanoseconds = times.map_or(0, |times| times[buffer as usize]);
+        if nanoseconds > 0 {
+            // SAFETY: this kernel accesses no words.
+            unsafe { self.driver.launch_kernel(Kernel::Spin { nanoseconds }) }?;
         }
+        Ok(())
     }
 
     fn free_buffer(&mut self, memory: &mut Memory, buffer: u32, touch: Touch) -> Result<(), Stop> {
@@ -286,7 +289,7 @@ impl<'a> Player<'a> {
     #[inline]
     fn admit_address(&mut self, memory: &Memory, buffer: u32, size: u64) -> Result<Address, Stop> {
         let at = self.addresses[buffer as usize];
-        let as_of = (at, memory.release_count());
+        let as_of = (at, memory.book.release_count());
         if at == Address::NULL || self.admitted[buffer as usize] != as_of {
             if at == Address::NULL || !memory.holds_block(at, size) {
                 return Err(Stop::Stray { buffer, at, size });
@@ -297,11 +300,6 @@ impl<'a> Player<'a> {
             self.admitted[buffer as usize] = as_of;
         }
         Ok(at)
-    }
-
-    fn spin_for(&self, nanoseconds: u64) -> Result<(), Stop> {
-        // SAFETY: this kernel accesses no words.
-        Ok(unsafe { self.driver.launch_kernel(Kernel::Spin { nanoseconds }) }?)
     }
 
     fn check_fault(&mut self, memory: &Memory) -> Result<(), Stop> {

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use planlab_dsa::performance::{End, Performance, Sample, Work};
+use serde::{Deserialize, Serialize};
 
 use super::act::Act;
 use super::contenders::Strategy;
 use super::failure::{Broken, broken, broken_device};
 use super::player::{Score, Stop, Touch};
-use super::protocol::Protocol;
 use super::tally::Tally;
 use crate::cuda::driver::{Driver, SLOTS};
 
@@ -29,6 +29,28 @@ const fn touch(work: Work) -> Touch {
         // Pages and patterns are refused before a turn begins.
         Work::None | Work::Pages | Work::Pattern => Touch::Nothing,
     }
+}
+
+/// How often contenders play, and in which order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Protocol {
+    /// What is done with the memory.
+    pub work: Work,
+    /// The least number of propagations before the timed ones; 0: no warm-up.
+    pub warm_up: u32,
+    /// The most of these propagations.
+    pub warm_up_most: u32,
+    /// How often in a row the reserved bytes must be the same.
+    pub steady: u32,
+    /// The most timed propagations (samples, without kernels) in each round.
+    pub timed: u32,
+    /// The time of each phase of a turn (warm-up, timed propagations, timed calls); a longer phase ends early, but
+    /// after at least 3 propagations.
+    pub budget: Duration,
+    /// Turns of each contender.
+    pub rounds: u32,
+    /// The seed of the random orders.
+    pub seed: u64,
 }
 
 /// One contender in one round.
@@ -56,7 +78,7 @@ impl<'a> Turn<'a> {
     /// Plays the warm-up and the timed part, and records what is held by then.
     fn play_turn(&self, act: &mut Act<'a>, free: u64, tally: &mut Tally) -> Result<(), Broken> {
         let end = self.measure_time(act, tally);
-        tally.add_refusals(act.memory.refusal_count());
+        tally.add_refusals(act.memory.book.refusal_count());
         let result = &mut tally.performance;
         let usage = act.memory.allocator.usage();
         result.device_allocations = result.device_allocations.max(usage.device_allocations);
@@ -71,24 +93,20 @@ impl<'a> Turn<'a> {
 
     /// Refuses orders that make no sense.
     fn refuse_orders(&self) -> Result<(), Broken> {
-        let unavailable = |reason: &str| Err((End::Unavailable, reason.to_owned()));
-        if !self.protocol.work.is_for_device() {
-            return unavailable("a device does no such work: it does none, kernels or operations");
-        }
-        if self.protocol.work == Work::Operations && !self.scores.iter().all(Score::has_operations) {
-            return unavailable("it is not known how long operations take");
-        }
-        if matches!(self.strategy, Strategy::EmptyLoop) && self.protocol.work != Work::None {
-            return unavailable("the empty loop hands out no memory: --work none");
-        }
-        if self.strategy.is_graph() && self.protocol.work == Work::None {
-            return unavailable("a graph without kernels does nothing");
-        }
+        let (work, is_graph) = (self.protocol.work, self.strategy.is_graph());
         let is_planned = matches!(self.strategy, Strategy::Plan(_) | Strategy::GraphPlan(_));
-        if self.scores.len() > 1 && (is_planned || self.strategy.is_graph()) {
-            return unavailable("it is made for one propagation, and there are several");
-        }
-        Ok(())
+        let is_empty_loop = matches!(self.strategy, Strategy::EmptyLoop);
+        let has_operations = self.scores.iter().all(Score::has_operations);
+        let is_for_one = is_planned || is_graph;
+        let refusals = [
+            (!work.is_for_device(), "a device does no such work: it does none, kernels or operations"),
+            (work == Work::Operations && !has_operations, "it is not known how long operations take"),
+            (is_empty_loop && work != Work::None, "the empty loop hands out no memory: --work none"),
+            (is_graph && work == Work::None, "a graph without kernels does nothing"),
+            (is_for_one && self.scores.len() > 1, "it is made for one propagation, and there are several"),
+        ];
+        let refused = refusals.into_iter().find(|(is_refused, _)| *is_refused);
+        refused.map_or(Ok(()), |(_, reason)| Err((End::Unavailable, reason.to_owned())))
     }
 
     /// Has the device verify every buffer before it is freed.
@@ -100,7 +118,7 @@ impl<'a> Turn<'a> {
         result.used_peak = Some(peaks.used).filter(|&used| used > 0);
         result.physical_peak = Some(free.saturating_sub(peaks.least_free));
         result.reserved_peak = act.reserved_peak().map_err(broken_device)?;
-        tally.add_refusals(act.memory.refusal_count());
+        tally.add_refusals(act.memory.book.refusal_count());
         act.drop_graph().map_err(broken_device)?;
         end.map_err(|stop| broken(&stop, &act.memory))?;
         self.find_wrong()?;
@@ -124,11 +142,7 @@ impl<'a> Turn<'a> {
         let batch = self.warm_up(act, &mut tally.performance)?;
         let steps = act.memory.allocator.usage().search_steps;
         let before = act.played;
-        let mut patience = Patience::new(self.protocol.budget);
-        for _ in 0..self.protocol.timed {
-            if patience.is_over() {
-                break;
-            }
+        for _ in self.timed_rounds() {
             tally.performance.samples.push(act.time_sample(batch)?);
         }
         if self.protocol.warm_up == 0 {
@@ -138,15 +152,17 @@ impl<'a> Turn<'a> {
         let steps = act.memory.allocator.usage().search_steps - steps;
         tally.search_steps = (steps, act.played - before);
         if self.protocol.work == Work::None {
-            let mut patience = Patience::new(self.protocol.budget);
-            for _ in 0..self.protocol.timed {
-                if patience.is_over() {
-                    break;
-                }
+            for _ in self.timed_rounds() {
                 act.time_calls(tally)?;
             }
         }
         Ok(())
+    }
+
+    /// As many rounds as are timed, unless the time is up before.
+    fn timed_rounds(&self) -> impl Iterator<Item = u32> {
+        let mut patience = Patience::new(self.protocol.budget);
+        (0..self.protocol.timed).take_while(move |_| !patience.is_over())
     }
 
     /// Plays until the reserved bytes are steady; returns the number of propagations per sample.

@@ -164,37 +164,22 @@ pub(crate) enum Mark {
 pub(crate) struct Graph(pub(crate) u64);
 
 /// Why a device did not do what was asked.
+#[expect(missing_docs, reason = "the fields are named in the messages")]
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DriverError {
     /// There is no driver or device, or it lacks something that the replay needs.
     #[error("no device: {reason}")]
-    Unavailable {
-        /// What is missing.
-        reason: String,
-    },
-    /// The device has no room.
+    Unavailable { reason: String },
+    /// The device has no room for a request of this size.
     #[error("the device has no room for {size} bytes")]
-    OutOfMemory {
-        /// The requested size.
-        size: Bytes,
-    },
-    /// Several calls failed whose result nobody waits for, such as calls that give memory back.
+    OutOfMemory { size: Bytes },
+    /// Several calls, at least 2, failed whose result nobody waits for, such as calls that give memory back.
     #[error("{first} (the first of {count} calls that failed)")]
-    Several {
-        /// The first error.
-        first: Box<DriverError>,
-        /// The number of errors, at least 2.
-        count: u64,
-    },
-    /// A call failed.
+    Several { first: Box<DriverError>, count: u64 },
+    /// A call failed, for the driver's reason.
     #[error("{call}: {reason}")]
-    Failed {
-        /// The name of the call.
-        call: &'static str,
-        /// The driver's message.
-        reason: String,
-    },
+    Failed { call: &'static str, reason: String },
 }
 
 impl DriverError {

@@ -50,10 +50,8 @@ mod tests {
         let mut seen = std::collections::BTreeSet::new();
         for (buffer, round) in [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1)] {
             for index in 0..2000 {
-                assert!(
-                    seen.insert(pattern_word(block_seed(buffer, round), index)),
-                    "{buffer} {round} {index}"
-                );
+                let word = pattern_word(block_seed(buffer, round), index);
+                assert!(seen.insert(word), "{buffer} {round} {index}");
             }
         }
     }

@@ -34,11 +34,6 @@ unsafe impl Memory for Glibc {
         Ok(())
     }
 
-    #[inline]
-    fn is_backed(&self, address: u64, _: u64) -> bool {
-        address != 0
-    }
-
     unsafe fn usable_bytes(&self, address: u64) -> Option<u64> {
         // SAFETY: the caller guarantees that malloc returned it and that it was not freed since.
         Some(unsafe { libc::malloc_usable_size(pointer_to(address)) } as u64)

@@ -91,14 +91,6 @@ impl Library {
         };
         library().map_err(refused)
     }
-
-    /// # Safety
-    ///
-    /// `block` is live and belongs to jemalloc.
-    unsafe fn usable_bytes(self, block: u64) -> u64 {
-        // SAFETY: the caller guarantees it.
-        unsafe { (self.usable_size)(pointer_to(block)) as u64 }
-    }
 }
 
 /// Plain numbers that jemalloc reads and writes.
@@ -214,14 +206,9 @@ unsafe impl Memory for Jemalloc {
         Ok(())
     }
 
-    #[inline]
-    fn is_backed(&self, address: u64, _: u64) -> bool {
-        address != 0
-    }
-
     unsafe fn usable_bytes(&self, address: u64) -> Option<u64> {
         // SAFETY: the caller guarantees that this malloc returned it and that it was not freed since.
-        Some(unsafe { self.0.usable_bytes(address) })
+        Some(unsafe { (self.0.usable_size)(pointer_to(address)) } as u64)
     }
 
     fn process_usage() -> Option<Usage> {
@@ -291,14 +278,9 @@ unsafe impl Memory for OneArena {
         Ok(())
     }
 
-    #[inline]
-    fn is_backed(&self, address: u64, _: u64) -> bool {
-        address != 0
-    }
-
     unsafe fn usable_bytes(&self, address: u64) -> Option<u64> {
         // SAFETY: the caller guarantees that this arena returned it and that it was not freed since.
-        Some(unsafe { self.jemalloc.usable_bytes(address) })
+        Some(unsafe { (self.jemalloc.usable_size)(pointer_to(address)) } as u64)
     }
 
     fn process_usage() -> Option<Usage> {

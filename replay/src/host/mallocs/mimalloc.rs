@@ -33,11 +33,6 @@ unsafe impl Memory for Mimalloc {
         Ok(())
     }
 
-    #[inline]
-    fn is_backed(&self, address: u64, _: u64) -> bool {
-        address != 0
-    }
-
     unsafe fn usable_bytes(&self, address: u64) -> Option<u64> {
         // SAFETY: the caller guarantees that mi_malloc returned it and that it was not freed since.
         Some(unsafe { sys::mi_usable_size(pointer_to(address)) } as u64)
@@ -46,19 +41,10 @@ unsafe impl Memory for Mimalloc {
     /// Committed bytes: memory that may be touched, whether it was or not.
     fn process_usage() -> Option<Usage> {
         let (mut commit, mut peak) = (0, 0);
-        let unasked = || ptr::null_mut();
+        let none = ptr::null_mut();
         // SAFETY: each pointer is null, which is allowed, or points to a number of its own.
         unsafe {
-            sys::mi_process_info(
-                unasked(),
-                unasked(),
-                unasked(),
-                unasked(),
-                unasked(),
-                &raw mut commit,
-                &raw mut peak,
-                unasked(),
-            );
+            sys::mi_process_info(none, none, none, none, none, &raw mut commit, &raw mut peak, none);
         }
         let (reserved, reserved_peak) = (Bytes::new(commit as u64), Bytes::new(peak as u64));
         Some(Usage { reserved, reserved_peak, ..Usage::default() })

@@ -62,8 +62,8 @@ struct Piece {
 #[derive(Default)]
 struct Graphs {
     next: u64,
-    /// The number and the launchable form of each graph.
-    ready: Vec<(u64, usize)>,
+    /// The launchable form of each graph, by its number.
+    ready: BTreeMap<u64, usize>,
 }
 
 impl CudaDriver {
@@ -286,7 +286,7 @@ impl CudaDriver {
             if self.slots != 0 {
                 faults.note_end(check_call("cuMemFree", sys::cuMemFree_v2(self.slots)));
             }
-            for &(_, ready) in &self.lock_graphs().ready {
+            for &ready in self.lock_graphs().ready.values() {
                 let ended = sys::cuGraphExecDestroy(ready as sys::CUgraphExec);
                 faults.note_end(check_call("cuGraphExecDestroy", ended));
             }
@@ -294,10 +294,8 @@ impl CudaDriver {
                 faults.note_end(check_call("cuEventDestroy", sys::cuEventDestroy_v2(event as sys::CUevent)));
             }
             if self.module != 0 {
-                faults.note_end(check_call(
-                    "cuModuleUnload",
-                    sys::cuModuleUnload(self.module as sys::CUmodule),
-                ));
+                let unloaded = sys::cuModuleUnload(self.module as sys::CUmodule);
+                faults.note_end(check_call("cuModuleUnload", unloaded));
             }
             if self.stream != 0 {
                 faults.note_end(check_call("cuStreamDestroy", sys::cuStreamDestroy_v2(self.stream())));
@@ -428,12 +426,10 @@ impl Driver for CudaDriver {
                 Kernel::Fill { at, words, seed } => {
                     self.launch_function(0, grid(words), kernels::THREADS, &mut [at.get(), words, seed])
                 }
-                Kernel::Sum { at, words, slot } => self.launch_function(
-                    1,
-                    grid(words),
-                    kernels::THREADS,
-                    &mut [at.get(), words, self.slot_address(slot)],
-                ),
+                Kernel::Sum { at, words, slot } => {
+                    let slot = self.slot_address(slot);
+                    self.launch_function(1, grid(words), kernels::THREADS, &mut [at.get(), words, slot])
+                }
                 Kernel::Verify { at, words, seed, slot } => {
                     let slot = self.slot_address(slot);
                     self.launch_function(2, grid(words), kernels::THREADS, &mut [at.get(), words, seed, slot])
@@ -504,14 +500,13 @@ impl Driver for CudaDriver {
         let mut graphs = self.lock_graphs();
         graphs.next += 1;
         let number = graphs.next;
-        graphs.ready.push((number, ready as usize));
+        graphs.ready.insert(number, ready as usize);
         Ok(Graph(number))
     }
 
     unsafe fn launch_graph(&self, graph: Graph) -> Result<(), DriverError> {
         self.bind_context()?;
-        let found =
-            self.lock_graphs().ready.iter().find(|(number, _)| *number == graph.0).map(|(_, ready)| *ready);
+        let found = self.lock_graphs().ready.get(&graph.0).copied();
         let ready = found.ok_or_else(|| DriverError::from_failure("cuGraphLaunch", "no such graph"))?;
         // SAFETY: the graph is this driver's and was not dropped; the caller vouches for what it touches.
         let code = unsafe { sys::cuGraphLaunch(ready as sys::CUgraphExec, self.stream()) };
@@ -521,8 +516,7 @@ impl Driver for CudaDriver {
     fn drop_graph(&self, graph: Graph) -> Result<(), DriverError> {
         self.synchronise()?;
         let mut graphs = self.lock_graphs();
-        if let Some(found) = graphs.ready.iter().position(|(number, _)| *number == graph.0) {
-            let (_, ready) = graphs.ready.swap_remove(found);
+        if let Some(ready) = graphs.ready.remove(&graph.0) {
             // SAFETY: the graph is this driver's, does not run, and is not used any more.
             check_call("cuGraphExecDestroy", unsafe { sys::cuGraphExecDestroy(ready as sys::CUgraphExec) })?;
         }

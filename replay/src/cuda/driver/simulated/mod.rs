@@ -79,11 +79,6 @@ enum Part {
     Ranges,
 }
 
-impl Part {
-    #[cfg(test)]
-    const ALL: [Self; 4] = [Self::Memset, Self::Pool, Self::Graph, Self::Ranges];
-}
-
 #[derive(Clone, Copy)]
 enum Task {
     /// A kernel, and the nanoseconds that its launch takes.
@@ -223,7 +218,7 @@ impl SimulatedDriver {
     /// Makes the driver load its parts at their first use, and keep a granule for each.
     #[cfg(test)]
     pub(crate) fn loading_late(self) -> Self {
-        self.locked().unloaded = Part::ALL.to_vec();
+        self.locked().unloaded = vec![Part::Memset, Part::Pool, Part::Graph, Part::Ranges];
         self
     }
 
