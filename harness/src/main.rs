@@ -146,10 +146,10 @@ fn run_verb(cli: Cli) -> Verdict {
         #[cfg(feature = "reports")]
         Verb::Query(args) => verbs::query::run(&args, output),
         #[cfg(feature = "reports")]
-        Verb::Ratios(args) => verbs::ratios::run(&args, output),
+        Verb::Ratios(args) => verbs::tables::write_ratios(&args, output),
         Verb::Diff(args) => verbs::diff::run(&args, cli.planners_file.as_deref(), output),
         #[cfg(feature = "reports")]
-        Verb::Scale(args) => verbs::scale::run(&args, output),
+        Verb::Scale(args) => verbs::tables::write_scale(&args, output),
         Verb::Doctor => verbs::doctor::run(output),
         Verb::RunCells => cells::serve::<kinds::placement::Placement>(),
         Verb::RunSchedule => cells::serve::<kinds::schedule::Scheduling>(),

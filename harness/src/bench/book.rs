@@ -1,6 +1,7 @@
 //! The loop of a bench, whatever the kind of its cells: those that have no row yet run, and each row is entered as it
 //! comes.
 
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -9,7 +10,7 @@ use planlab_results::{Status, Store};
 
 use crate::cli::Retry;
 use crate::shell::exit::Failure;
-use crate::shell::output::printable;
+use crate::shell::output::{print_note, printable};
 use crate::shell::progress::Progress;
 
 /// The result of a bench.
@@ -125,10 +126,13 @@ impl<'a, Row: Send> Book<'a, Row> {
         kept
     }
 
-    /// Enters a workload that cannot be read, with all of its cells.
-    pub(super) fn refuse(&self, workload: &str, failure: &Failure, cells: usize) {
-        lock(&self.tally).unreadable.push((workload.to_owned(), format!("{:#}", failure.error)));
-        self.pass(cells);
+    /// Returns what a workload was read as. If it cannot be read, enters that, with all of its cells.
+    pub(super) fn accept<T>(&self, workload: &str, cells: usize, read: Result<T, Failure>) -> Option<T> {
+        read.inspect_err(|failure| {
+            lock(&self.tally).unreadable.push((workload.to_owned(), format!("{:#}", failure.error)));
+            self.pass(cells);
+        })
+        .ok()
     }
 }
 
@@ -160,9 +164,9 @@ impl Rule {
 }
 
 /// Opens the store and reports its notices.
-pub(crate) fn open_store(folder: &std::path::Path, notice: &dyn Fn(&str)) -> Result<Store, Failure> {
+pub(crate) fn open_store(folder: &Path) -> Result<Store, Failure> {
     let store = Store::open(folder)?;
-    store.notices().iter().for_each(|text| notice(&text.to_string()));
+    store.notices().iter().for_each(|text| print_note(&text.to_string()));
     Ok(store)
 }
 

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::thread;
 
-use planlab_dsa::Descriptor;
 use planlab_results::{Lane, Record, Status, Store};
 use planlab_workloads::Trace;
 use rand::SeedableRng;
@@ -113,13 +112,8 @@ impl Planners<'_> {
 impl Running<'_> {
     fn perform(&self, task: &Task, worker: u32, book: &Book<'_, Record>) -> Result<(), Failure> {
         book.begin(&task.source.name);
-        let trace = match inputs::open_trace(&task.source) {
-            Ok(trace) => trace,
-            Err(failure) => {
-                book.refuse(&task.source.name, &failure, task.cells.len());
-                return Ok(());
-            }
-        };
+        let trace = inputs::open_trace(&task.source);
+        let Some(trace) = book.accept(&task.source.name, task.cells.len(), trace) else { return Ok(()) };
         let digest = trace.instance.digest();
         // A bench compares planners on the problem alone, so its cells get no hints.
         let subject = Subject { source: &task.source, instance: &trace.instance, digest, hints: None };
@@ -259,12 +253,10 @@ fn is_first_core_usable(cores: usize) -> bool {
 
 /// Groups cells by child, repetition by repetition, shuffled within each. Quick planners on small instances share a
 /// child.
-fn batches(cells: Vec<Cell>, buffers: usize, order: &Planners<'_>) -> Vec<Vec<Cell>> {
-    let mut cells = cells;
+fn batches(mut cells: Vec<Cell>, buffers: usize, order: &Planners<'_>) -> Vec<Vec<Cell>> {
     cells.shuffle(&mut rand_chacha::ChaCha8Rng::seed_from_u64(order.seed));
     let quick = |cell: &Cell| !order.alone && buffers <= BATCH_BUFFERS && is_quick(&cell.planner);
-    let (together, alone): (Vec<Cell>, Vec<Cell>) = cells.into_iter().partition(quick);
-    let mut alone = alone;
+    let (together, mut alone): (Vec<Cell>, Vec<Cell>) = cells.into_iter().partition(quick);
     // A stable sort: compared planners take turns, so a slow minute of the machine affects all of them.
     alone.sort_by_key(|cell| cell.repetition);
     let mut batches: Vec<Vec<Cell>> = together.chunks(BATCH).map(<[Cell]>::to_vec).collect();
@@ -280,14 +272,10 @@ fn same_memory(batch: Vec<Cell>) -> Vec<Vec<Cell>> {
     batch.into_iter().map(|cell| vec![cell]).collect()
 }
 
+/// Whether a planner is quick at any size, so that batches use it.
 fn is_quick(planner: &str) -> bool {
-    let descriptor = planlab_solvers::find_planner(planner).map(|planner| planner.descriptor());
-    descriptor.is_some_and(|descriptor| is_quick_planner(&descriptor))
-}
-
-/// Whether a planner is quick at any size, so that `compare` and batches use it.
-pub(crate) fn is_quick_planner(descriptor: &Descriptor) -> bool {
-    descriptor.practical.is_none()
+    let planner = planlab_solvers::find_planner(planner);
+    planner.is_some_and(|planner| planner.descriptor().practical.is_none())
 }
 
 /// The planning time of all samples and the warm-up, from the last bench with this cell.

@@ -58,13 +58,8 @@ impl Pools<'_> {
         let book = Book::new((cells, "allocators"), cancel, on_row);
         Ok(book.fill(self.tasks.iter().collect(), 1, |(source, entries), _, book| {
             book.begin(&source.name);
-            let (stream, order) = match stream(source) {
-                Ok(stream) => stream,
-                Err(failure) => {
-                    book.refuse(&source.name, &failure, entries.len());
-                    return Ok(());
-                }
-            };
+            let stream = book.accept(&source.name, entries.len(), stream(source));
+            let Some((stream, order)) = stream else { return Ok(()) };
             for entry in entries.iter().take_while(|_| !book.is_over()) {
                 let key = cell_digest(entry.key, &stream, order);
                 if self.is_due(&key, &known) {

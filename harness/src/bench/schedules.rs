@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
-use std::time::Duration;
 
 use planlab_results::schedule::ScheduleRow;
 use planlab_results::{Status, Store};
@@ -13,15 +12,13 @@ use rand::seq::SliceRandom;
 
 use super::book::{Book, Rule, Tally, lock};
 use crate::cli::BenchArgs;
-use crate::kinds::schedule::{Cell, Question, Runner, keep, known_schedulers, matching_schedulers};
+use crate::kinds::schedule::{
+    Cell, PLANNER_WALL, Question, Runner, WALL, keep, known_schedulers, matching_schedulers,
+};
 use crate::shell::clock::now_ns;
 use crate::shell::exit::Failure;
 use crate::shell::output::print_note;
 
-/// Default wall time of a scheduler.
-const WALL: Duration = Duration::from_secs(60);
-/// Default wall time of the planner.
-const PLANNER_WALL: Duration = Duration::from_secs(10);
 const PLANNER: &str = "portfolio";
 
 /// The cells of one problem.

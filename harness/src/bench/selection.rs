@@ -82,7 +82,8 @@ pub(crate) fn planning_tasks(args: &BenchArgs, asked: &BenchSelection) -> Result
         None => of_workloads(&mut cells)?,
     }
     external::ask_versions(|key| cells.by_workload.values().flatten().any(|cell| cell.planner == key));
-    Ok(cells.into_tasks())
+    let task = |(workload, cells): (String, _)| Task { source: asked.source_of(&workload), cells };
+    Ok(cells.by_workload.into_iter().map(task).collect())
 }
 
 /// The online allocators to play, by workload: those of the suite, unless planners are named.
@@ -102,29 +103,6 @@ pub(crate) fn baseline_tasks(
     Ok(by_workload.into_iter().map(|(key, entries)| (asked.source_of(&key), entries)).collect())
 }
 
-/// The limits of a cell.
-struct Limits {
-    args: LimitArgs,
-    capacity: Option<u64>,
-    repetitions: u32,
-}
-
-/// The limits of a pick's cells. The command line decides, else the suite, else the default.
-fn cell_limits(args: &BenchArgs, pick: Option<&Pick>) -> Vec<Limits> {
-    let said = LimitArgs {
-        time_limit: args.limits.time_limit.or(pick.and_then(|pick| pick.time_limit)),
-        threads: args.limits.threads.or(pick.and_then(|pick| pick.threads)).or(Some(NonZeroUsize::MIN)),
-        ..args.limits.clone()
-    };
-    let repetitions = args.reps.or(pick.and_then(|pick| pick.repetitions.map(NonZeroU32::get))).unwrap_or(1);
-    let capacities = match args.capacities.as_slice() {
-        [] => vec![pick.and_then(|pick| pick.capacity)],
-        named => named.iter().copied().map(Some).collect(),
-    };
-    let one = |capacity| Limits { args: said.clone(), capacity, repetitions };
-    capacities.into_iter().map(one).collect()
-}
-
 struct Cells<'a> {
     args: &'a BenchArgs,
     asked: &'a BenchSelection,
@@ -132,21 +110,29 @@ struct Cells<'a> {
 }
 
 impl Cells<'_> {
-    fn add_cell(&mut self, workload: &str, planner: &str, limits: &Limits) {
-        let source = self.asked.source_of(workload);
+    /// Adds a planner's cells on a workload. The command line decides on their limits, else the pick, else the default.
+    fn add(&mut self, workload: &str, planner: &str, pick: Option<&Pick>) {
+        let args = self.args;
+        let limits = LimitArgs {
+            time_limit: args.limits.time_limit.or(pick.and_then(|pick| pick.time_limit)),
+            threads: args.limits.threads.or(pick.and_then(|pick| pick.threads)).or(Some(NonZeroUsize::MIN)),
+            ..args.limits.clone()
+        };
+        let of_pick = pick.and_then(|pick| pick.repetitions.map(NonZeroU32::get));
+        let capacities = match args.capacities.as_slice() {
+            [] => vec![pick.and_then(|pick| pick.capacity)],
+            named => named.iter().copied().map(Some).collect(),
+        };
+        let cell = Cell::of(&self.asked.source_of(workload), planner, &limits);
         let cells = self.by_workload.entry(workload.to_owned()).or_default();
-        let cell = Cell { target: limits.capacity, ..Cell::of(&source, planner, &limits.args) };
-        for repetition in 0..limits.repetitions {
-            let cell = Cell { repetition, ..cell.clone() };
-            if !cells.contains(&cell) {
-                cells.push(cell);
+        for target in capacities {
+            for repetition in 0..args.reps.or(of_pick).unwrap_or(1) {
+                let cell = Cell { target, repetition, ..cell.clone() };
+                if !cells.contains(&cell) {
+                    cells.push(cell);
+                }
             }
         }
-    }
-
-    fn into_tasks(self) -> Vec<Task> {
-        let task = |(workload, cells): (String, _)| Task { source: self.asked.source_of(&workload), cells };
-        self.by_workload.into_iter().map(task).collect()
     }
 }
 
@@ -173,9 +159,7 @@ fn of_suite(suite: &Suite, cells: &mut Cells<'_>) -> Result<(), Failure> {
     }
     for pick in selection.picks.iter().filter(|_| args.schedulers.is_empty()) {
         if asked.is_wanted(&pick.workload) && planners.contains(&pick.planner) {
-            for limits in cell_limits(args, Some(pick)) {
-                cells.add_cell(&pick.workload, &pick.planner, &limits);
-            }
+            cells.add(&pick.workload, &pick.planner, Some(pick));
         }
     }
     refuse_nothing(args, suite, &selection.picks, cells)
@@ -211,9 +195,7 @@ fn of_workloads(cells: &mut Cells<'_>) -> Result<(), Failure> {
             Some(named) => named.clone(),
             None => practical_planners(asked.catalog.buffer_count(&workload)?),
         };
-        for planner in &chosen {
-            cell_limits(args, None).iter().for_each(|limits| cells.add_cell(&workload, planner, limits));
-        }
+        chosen.iter().for_each(|planner| cells.add(&workload, planner, None));
     }
     Ok(())
 }

@@ -4,8 +4,21 @@ use planlab_dsa::Stop;
 use planlab_results::Status;
 use serde::{Deserialize, Serialize};
 
-use super::complaint::Complaint;
 use crate::process::{Death, ProcessUsage};
+
+/// Why a run failed, as a child says it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Complaint {
+    /// The row's status. With [`Status::Unknown`] the best that was found decides.
+    pub(crate) status: Status,
+    pub(crate) message: String,
+}
+
+impl Complaint {
+    pub(crate) fn new(status: Status, error: &impl ToString) -> Self {
+        Self { status, message: error.to_string() }
+    }
+}
 
 /// What a child says of a run, whatever it found.
 #[derive(Clone, Debug, Serialize, Deserialize)]

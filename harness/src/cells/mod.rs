@@ -10,19 +10,14 @@
 //! not lose it. What is asked and answered is the business of a [`Kind`].
 
 mod child;
-mod complaint;
-mod context;
 mod ending;
 mod kind;
 mod mailbox;
-mod protocol;
 pub(crate) mod sabotage;
 mod supervisor;
 
 pub(crate) use child::serve;
-pub(crate) use complaint::Complaint;
-pub(crate) use context::RowContext;
-pub(crate) use ending::{Ending, RunEnd};
+pub(crate) use ending::{Complaint, Ending, RunEnd};
 pub(crate) use kind::{Desk, FOREVER, Kind};
 pub(crate) use mailbox::{Drawer, latest};
-pub(crate) use supervisor::{CellEnd, Order, Supervisor};
+pub(crate) use supervisor::{CellEnd, Order, RowContext, Supervisor};

@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use planlab_dsa::CancelToken;
 use planlab_files::TemporaryFolder;
+use planlab_results::Provenance;
 use rustix::process::Signal;
 
-use super::context::RowContext;
+use super::child::{Reply, Request, mailbox};
 use super::kind::Kind;
-use super::protocol::{Reply, Request, mailbox};
 use crate::process::limits::{Cgroup, Mechanism};
 use crate::process::{
     self, Death, Lines, confine_child, death_cause, end_of, has_ended, listen_to, reap_child, send_request,
@@ -36,6 +36,14 @@ pub(crate) struct Supervisor {
     next: AtomicU64,
     mechanism: Mechanism,
     cancel: CancelToken,
+}
+
+/// The fields of a row that depend neither on its cell nor on its end.
+pub(crate) struct RowContext<'a> {
+    pub(crate) suite: &'a str,
+    pub(crate) mechanism: Mechanism,
+    pub(crate) started_ns: u64,
+    pub(crate) provenance: Provenance,
 }
 
 /// Questions about one source, which share their limit of memory, for one child.

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
 use crate::shell::quantity;
@@ -59,6 +60,16 @@ fn parse_dimension(text: &str) -> Result<(String, u64), String> {
         Ok(value) if value > 0 && !name.trim().is_empty() => Ok((name.trim().to_owned(), value)),
         _ => Err(format!("`{value}` is not a whole number above 0")),
     }
+}
+
+/// Parses one of these values by its name; `possible` has the name and the help of each.
+pub(super) fn parse_named<T: Copy + Send + Sync + 'static, const N: usize>(
+    values: [T; N],
+    possible: fn(T) -> PossibleValue,
+) -> impl TypedValueParser<Value = T> {
+    let is_named = move |value: T, name: &str| possible(value).matches(name, false);
+    let find = move |name: String| values.into_iter().find(|&value| is_named(value, &name));
+    PossibleValuesParser::new(values.map(possible)).try_map(move |name| find(name).ok_or("no such value"))
 }
 
 /// Limits of a cell.

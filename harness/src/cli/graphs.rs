@@ -1,29 +1,21 @@
-//! Arguments of the verbs on nets and graph files: `model`, `graph`, `sweep`.
+//! Arguments of the verbs on nets and graph files: `model`, `graph`, `sweep`, `schedule`.
 
 use std::num::NonZeroU64;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use planlab_workloads::models::Workspace;
+use planlab_workloads::models::{Allocator, Mode, Workspace};
 
-use super::common::{Choice, LimitArgs};
+use super::common::{Choice, LimitArgs, parse_named};
 use crate::shell::quantity;
-
-/// A net and its shape, without the batch.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct NetArgs {
-    /// A net (`planlab list models`), or a whole key (model/alexnet/train/b32)
-    pub(crate) net: String,
-    #[command(flatten)]
-    pub(crate) shape: ShapeArgs,
-}
 
 /// The shape of a net, without the batch; a graph file has its own shape.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ShapeArgs {
     /// Forward pass only, or forward and backward [default: train]
-    #[arg(long, value_enum)]
-    pub(crate) mode: Option<ModeArg>,
+    #[arg(long, value_parser = parse_named([Mode::Infer, Mode::Train], |mode| mode.name().into()))]
+    pub(crate) mode: Option<Mode>,
     /// Height and width of an input image [default: the net's own]
     #[arg(long, value_name = "PIXELS")]
     pub(crate) size: Option<NonZeroU64>,
@@ -31,8 +23,8 @@ pub(crate) struct ShapeArgs {
     #[arg(long, value_name = "TOKENS")]
     pub(crate) sequence: Option<NonZeroU64>,
     /// What decides the requests for memory: the needs of each operation, or Chainer's rules [default: ideal]
-    #[arg(long, value_enum)]
-    pub(crate) allocator_model: Option<AllocatorArg>,
+    #[arg(long, value_parser = parse_named([Allocator::Chainer, Allocator::Ideal], |model| model.name().into()))]
+    pub(crate) allocator_model: Option<Allocator>,
     /// Workspace of each convolution: bytes (0, 4096, 8m for 8 MiB), or a multiple of its output (x20, x0.05). For
     /// `schedule`: the one workspace that all share; a multiple limits what each may use of it [default: 0; with
     /// chainer 8m; for `schedule` the machine's]
@@ -54,18 +46,6 @@ fn parse_workspace(text: &str) -> Result<Workspace, String> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ModeArg {
-    Infer,
-    Train,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AllocatorArg {
-    Chainer,
-    Ideal,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Emit {
     /// The live ranges, as trace CSV
     Trace,
@@ -79,8 +59,10 @@ pub(crate) enum Emit {
 
 #[derive(Debug, Args)]
 pub(crate) struct ModelArgs {
+    /// A net (`planlab list models`), or a whole key (model/alexnet/train/b32)
+    pub(crate) net: String,
     #[command(flatten)]
-    pub(crate) net: NetArgs,
+    pub(crate) shape: ShapeArgs,
     /// Batch size: images or sequences at a time [default: 1]
     #[arg(long, value_name = "N")]
     pub(crate) batch: Option<NonZeroU64>,
@@ -204,6 +186,61 @@ fn parse_batches(text: &str) -> Result<Batches, String> {
         (Ok(from), Ok(to)) if 1 <= from && from <= to => Ok(Batches { from, to }),
         _ => Err(format!("`{text}`: batches are A..B with 1 <= A <= B, both included")),
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ScheduleArgs {
+    /// A net (`planlab list models`), a whole key (model/resnet50/train/b512), a file of a training net
+    /// (docs/FILES.md), or a profile of PipeDream
+    pub(crate) net: String,
+    #[command(flatten)]
+    pub(crate) shape: ShapeArgs,
+    /// Batch size: images or sequences at a time [default: 1; for a file its own]
+    #[arg(long, value_name = "N")]
+    pub(crate) batch: Option<NonZeroU64>,
+    /// The batch at which a profile of PipeDream was measured; the profile does not contain it
+    #[arg(long, value_name = "N")]
+    pub(crate) measured_batch: Option<NonZeroU64>,
+    /// A machine (`planlab list machines`), or a file that describes one (.toml) [default: x86-pcie3; for a file that
+    /// names one, its own]
+    #[arg(long, value_name = "MACHINE")]
+    pub(crate) machine: Option<String>,
+    /// Rate of copies in each direction, bytes per second (12GB) [default: the machine's]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
+    pub(crate) link: Option<u64>,
+    /// Measured times of the net's functions, CSV: function,forward,backward in seconds [default: roofline]
+    #[arg(long, value_name = "CSV")]
+    pub(crate) times: Option<String>,
+    /// Memory of the device, parameters included [default: the machine's]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
+    pub(crate) capacity: Option<u64>,
+    /// Schedulers (globs; `*` for all)
+    #[arg(long = "scheduler", value_name = "GLOB", default_value = "joint")]
+    pub(crate) schedulers: Vec<String>,
+    /// The planner that assigns offsets to a schedule's buffers
+    #[arg(long, value_name = "KEY", default_value = "portfolio")]
+    pub(crate) planner: String,
+    /// Wall time of that planner [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = quantity::parse_duration)]
+    pub(crate) planner_time_limit: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) limits: LimitArgs,
+    /// Do not schedule this batch, but find the largest batch that fits and at which each scheduler loses at most this share of the speed
+    /// (10%). The search doubles and halves, so it may miss a larger batch that fits
+    #[arg(long, value_name = "SHARE", value_parser = quantity::parse_share, conflicts_with_all = ["batch", "times", "output", "check", "out"])]
+    pub(crate) loss: Option<f64>,
+    /// Do not schedule, but check the schedule in this file; exit code 4 if it is not valid
+    #[arg(long, value_name = "SCHEDULE", conflicts_with_all = ["schedulers", "output", "out"])]
+    pub(crate) check: Option<String>,
+    /// Also list the feature maps, and what the fastest schedule that fits does with each
+    #[arg(long, conflicts_with_all = ["loss", "check"])]
+    pub(crate) maps: bool,
+    /// Write the fastest schedule that fits, with its offsets, to this file (- for stdout)
+    #[arg(short = 'o', long = "output", value_name = "SCHEDULE")]
+    pub(crate) output: Option<String>,
+    /// Keep rows, schedules and timelines in this folder of results
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 #[cfg(test)]

@@ -7,8 +7,6 @@ mod list;
 mod planning;
 mod playing;
 mod results;
-mod running;
-mod schedules;
 mod traces;
 
 use std::ffi::OsString;
@@ -18,21 +16,18 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use bench::{BenchArgs, Retry};
 pub(crate) use common::{Choice, LimitArgs, Reading};
-pub(crate) use graphs::{AllocatorArg, Emit, GraphArgs, ModeArg, ModelArgs, Optimizer, ShapeArgs, SweepArgs};
+pub(crate) use graphs::{Emit, GraphArgs, ModelArgs, Optimizer, ScheduleArgs, ShapeArgs, SweepArgs};
 pub(crate) use list::{ListArgs, Listing};
 pub(crate) use planning::{BoundArgs, CompareArgs, PlanArgs, VerifyArgs};
-pub(crate) use playing::{Device, ReplayArgs, SimulateArgs};
+pub(crate) use playing::{Device, ReplayArgs, RunArgs, SimulateArgs};
 pub(crate) use results::{AuditArgs, DiffArgs, TurnsArgs};
 #[cfg(feature = "reports")]
-pub(crate) use results::{MergeArgs, QueryArgs, RatiosArgs, ReportArgs, ScaleArgs};
-pub(crate) use running::RunArgs;
+pub(crate) use results::{MergeArgs, QueryArgs, RatiosArgs, ReportArgs, TablesArgs};
 #[cfg(feature = "reports")]
 pub(crate) use traces::ShowArgs;
 pub(crate) use traces::{
-    AddWorkloadArgs, DialectArg, ExplainArgs, ExportArgs, ExportFormat, GenerateArgs, IDEALLOC, ImportArgs,
+    AddWorkloadArgs, ExplainArgs, ExportArgs, ExportFormat, GenerateArgs, IDEALLOC, ImportArgs,
 };
-
-pub(crate) use schedules::ScheduleArgs;
 
 use crate::shell::quantity;
 use crate::shell::text::TableForm;
@@ -127,7 +122,7 @@ pub(crate) enum Verb {
     Diff(DiffArgs),
     /// Write tables of how time, memory and height grow with the number of buffers
     #[cfg(feature = "reports")]
-    Scale(ScaleArgs),
+    Scale(TablesArgs),
     /// Check what works on this machine, and what may disturb a measurement
     Doctor,
     /// Serve cells to a parent process

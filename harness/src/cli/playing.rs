@@ -1,14 +1,15 @@
-//! Arguments of the verbs that play traces on allocators: `simulate`, `replay`.
+//! Arguments of the verbs that play traces on allocators, or run a program on one: `simulate`, `replay`, `run`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::builder::PossibleValue;
 use clap::{ArgGroup, Args};
 use planlab_replay::Work;
 use serde::{Deserialize, Serialize};
 
-use super::common::Reading;
+use super::common::{Reading, parse_named};
 use crate::shell::quantity;
 
 #[derive(Debug, Args)]
@@ -67,7 +68,7 @@ pub(crate) struct ReplayArgs {
         value_parser = clap::value_parser!(u32).range(1..=64))]
     pub(crate) threads: Vec<u32>,
     /// What to do with each block
-    #[arg(long, value_parser = work_parser(), default_value_t = Work::None)]
+    #[arg(long, value_parser = parse_named(Work::ALL, work_value), default_value_t = Work::None)]
     pub(crate) work: Work,
     /// Timed propagations of each process [default: as many as fit --seconds; for several traces, without a warm-up, or
     /// on a device 200, on a device fewer if these take longer]
@@ -134,22 +135,54 @@ fn parse_device(text: &str) -> Result<Device, String> {
 }
 
 /// What can be done with a block between its request and its free.
-fn work_parser() -> impl TypedValueParser<Value = Work> {
-    let value = |work: Work| {
-        PossibleValue::new(work.name()).help(match work {
-            Work::None => "Nothing: blocks are not touched",
-            Work::Pages => "Write one byte of each page",
-            Work::Pattern => "Write every byte, and compare it before the free",
-            Work::Kernels => {
-                "On a device: one kernel writes a buffer after its request, one reads it before its free"
-            }
-            Work::Operations => {
-                "On a device: as kernels, and keep the device busy for as long as the operations take"
-            }
-        })
-    };
-    let find = |name: String| Work::ALL.into_iter().find(|work| work.name() == name);
-    PossibleValuesParser::new(Work::ALL.map(value)).try_map(move |name| find(name).ok_or("no such work"))
+fn work_value(work: Work) -> PossibleValue {
+    PossibleValue::new(work.name()).help(match work {
+        Work::None => "Nothing: blocks are not touched",
+        Work::Pages => "Write one byte of each page",
+        Work::Pattern => "Write every byte, and compare it before the free",
+        Work::Kernels => {
+            "On a device: one kernel writes a buffer after its request, one reads it before its free"
+        }
+        Work::Operations => {
+            "On a device: as kernels, and keep the device busy for as long as the operations take"
+        }
+    })
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    /// The smallest request to plan; at least 1KiB
+    #[arg(long, value_name = "BYTES", value_parser = least_size, default_value = "4KiB")]
+    pub(crate) min_size: u64,
+    /// A round lasts from one call of `planlab_step()` to the next [default: rounds are detected]
+    #[arg(long)]
+    pub(crate) marks: bool,
+    /// Equal rounds in a row before one is planned
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(2..))]
+    pub(crate) rounds: u32,
+    /// Check every planned block: overlaps, and writes to freed memory
+    #[arg(long)]
+    pub(crate) check: bool,
+    /// Do not use huge pages
+    #[arg(long)]
+    pub(crate) no_huge_pages: bool,
+    /// Write the statistics to this file as JSON (`-`: stdout)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<String>,
+    /// Plan nothing; write the program's requests to this file as a trace (`.csv`, `.csv.zst`, `.csv.gz`)
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["marks", "check", "no_huge_pages", "report", "rounds"])]
+    pub(crate) record_only: Option<String>,
+    /// libplanlab.so [default: the one beside this program]
+    #[arg(long, env = "PLANLAB_LIBRARY", value_name = "FILE")]
+    pub(crate) library: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    pub(crate) command: Vec<OsString>,
+}
+
+fn least_size(text: &str) -> Result<u64, String> {
+    let bytes = quantity::parse_bytes(text)?;
+    if bytes < 1024 { Err(format!("`{text}`: the least is 1KiB")) } else { Ok(bytes) }
 }
 
 #[cfg(test)]

@@ -68,26 +68,20 @@ pub(crate) struct TurnsArgs {
 #[cfg(feature = "reports")]
 #[derive(Debug, Args)]
 pub(crate) struct RatiosArgs {
-    /// Folder of the results
-    #[arg(default_value = "results/store")]
-    pub(crate) results: PathBuf,
     /// The planners whose times are the numerators (globs)
     #[arg(long = "of", value_name = "GLOB", required = true)]
     pub(crate) of: Vec<String>,
     /// The planners whose times are the denominators (globs)
     #[arg(long = "over", value_name = "GLOB", required = true)]
     pub(crate) over: Vec<String>,
-    /// Only rows of this suite
-    #[arg(long, value_name = "SUITE")]
-    pub(crate) suite: Option<String>,
-    /// Folder of the tables
-    #[arg(short = 'o', long = "output", value_name = "DIR")]
-    pub(crate) output: PathBuf,
+    #[command(flatten)]
+    pub(crate) tables: TablesArgs,
 }
 
+/// Rows, and the folder of the tables that are made of them.
 #[cfg(feature = "reports")]
 #[derive(Debug, Args)]
-pub(crate) struct ScaleArgs {
+pub(crate) struct TablesArgs {
     /// Folder of the results
     #[arg(default_value = "results/store")]
     pub(crate) results: PathBuf,

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
+use planlab_workloads::formats::Dialect;
 use planlab_workloads::formats::import::READERS;
 
-use super::common::{Choice, LimitArgs, Parts, Reading};
+use super::common::{Choice, LimitArgs, Parts, Reading, parse_named};
 use crate::shell::quantity;
 
 #[derive(Debug, Args)]
@@ -58,14 +59,13 @@ pub(crate) enum ExportFormat {
     Requests,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DialectArg {
-    /// `[lower, upper)`
-    HalfOpen,
-    /// `[lower, upper]`
-    Inclusive,
-    /// `(lower, upper)`
-    Open,
+/// What each dialect means.
+fn dialect_value(dialect: Dialect) -> PossibleValue {
+    PossibleValue::new(dialect.name()).help(match dialect {
+        Dialect::HalfOpen => "`[lower, upper)`",
+        Dialect::Inclusive => "`[lower, upper]`",
+        Dialect::Open => "`(lower, upper)`",
+    })
 }
 
 #[derive(Debug, Args)]
@@ -77,8 +77,8 @@ pub(crate) struct ImportArgs {
     /// The file, or - for stdin
     pub(crate) file: String,
     /// Which ends of a live range the file includes
-    #[arg(long, value_enum, default_value_t = DialectArg::HalfOpen)]
-    pub(crate) dialect: DialectArg,
+    #[arg(long, value_parser = parse_named(Dialect::ALL, dialect_value), default_value_t = Dialect::HalfOpen)]
+    pub(crate) dialect: Dialect,
     /// Round sizes up to multiples of N bytes and align offsets to it [default: as the framework does]
     #[arg(long, value_name = "N", value_parser = quantity::parse_bytes)]
     pub(crate) align: Option<u64>,

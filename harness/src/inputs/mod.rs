@@ -1,15 +1,13 @@
 //! What verbs read: traces, plans, hints, rows of results.
 
-mod carried;
 mod files;
 pub(crate) mod hints;
 pub(crate) mod network;
 pub(crate) mod records;
 mod source;
 
-pub(crate) use carried::{Carried, carried_plan};
 pub(crate) use files::NamedFiles;
-pub(crate) use hints::Hints;
+pub(crate) use hints::{Carried, Hints, carried_plan};
 pub(crate) use source::{
     Source, import_parts, input_limits, input_name, open_parts, open_trace, parse_alignment, plan_file,
     read_file_bytes, read_file_document, read_plan, refuse_several_arenas, set_limit,

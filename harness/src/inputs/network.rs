@@ -16,7 +16,7 @@ use planlab_workloads::formats::read_graph_from;
 use planlab_workloads::models::{Allocator, Mode, Spec, find};
 
 use super::source::{Origin, Source, input_limits, input_name, open_reader};
-use crate::cli::{AllocatorArg, ModeArg, ShapeArgs};
+use crate::cli::ShapeArgs;
 use crate::shell::exit::Failure;
 
 /// The net or graph file that a NET or GRAPH argument names.
@@ -193,18 +193,11 @@ pub(crate) fn parse_spec(
         }
         return Ok(spec);
     }
-    let mode = match shape.mode {
-        Some(ModeArg::Infer) => Mode::Infer,
-        Some(ModeArg::Train) | None => Mode::Train,
-    };
-    let allocator = match shape.allocator_model {
-        Some(AllocatorArg::Chainer) => Allocator::Chainer,
-        Some(AllocatorArg::Ideal) | None => Allocator::Ideal,
-    };
+    let mode = shape.mode.unwrap_or(Mode::Train);
     let spec = Spec {
         input: shape.size.map(NonZeroU64::get),
         sequence: shape.sequence.map(NonZeroU64::get),
-        allocator,
+        allocator: shape.allocator_model.unwrap_or_default(),
         workspace: shape.workspace,
         ..Spec::new(find(argument)?, mode, batch.map_or(1, NonZeroU64::get))
     };
@@ -260,13 +253,11 @@ impl GraphFile {
                 continue;
             }
             let bytes = scale(tensor.bytes, &|| format!("tensor `{}`", tensor.name))?;
-            let alias = match tensor.alias {
-                Some(alias) => Some(Alias {
-                    offset: scale(alias.offset, &|| format!("the place of tensor `{}`", tensor.name))?,
-                    ..alias
-                }),
-                None => None,
+            let scale_alias = |alias: Alias| -> Result<Alias, Failure> {
+                let offset = scale(alias.offset, &|| format!("the place of tensor `{}`", tensor.name))?;
+                Ok(Alias { offset, ..alias })
             };
+            let alias = tensor.alias.map(scale_alias).transpose()?;
             builder.add_tensor(Tensor { bytes, alias, ..tensor.clone() });
         }
         for (number, operation) in self.graph.operations().iter().enumerate() {

@@ -106,16 +106,14 @@ impl Source {
 
     /// A workload of the catalog, as a suite names it.
     pub(crate) fn from_workload(key: &str, corpus: Option<&Path>) -> Self {
-        let corpus = corpus.map(Path::to_owned);
-        let (name, dims) = (key.to_owned(), Vec::new());
         Self {
             origin: Origin::Workload,
-            name,
-            corpus,
+            name: key.to_owned(),
+            corpus: corpus.map(Path::to_owned),
             align: None,
             pins: false,
             part: None,
-            dims,
+            dims: Vec::new(),
             in_place: true,
         }
     }

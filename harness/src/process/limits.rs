@@ -98,13 +98,14 @@ impl Cgroup {
         let folder = root.join(format!("planlab-{}-{number}", std::process::id()));
         fs::create_dir(&folder)?;
         let group = Self { folder, mechanism };
-        if let Some(bytes) = memory {
-            group.write_file(group.limit_file(), &bytes.to_string())?;
-            // A child must not use swap to escape its limit.
-            let _ = match mechanism {
-                Mechanism::CgroupV2 => group.write_file("memory.swap.max", "0"),
-                _ => group.write_file("memory.memsw.limit_in_bytes", &bytes.to_string()),
+        if let Some(bytes) = memory.map(|bytes| bytes.to_string()) {
+            let (limit, swap, most) = match mechanism {
+                Mechanism::CgroupV2 => ("memory.max", "memory.swap.max", "0"),
+                _ => ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes", bytes.as_str()),
             };
+            group.write_file(limit, &bytes)?;
+            // A child must not use swap to escape its limit.
+            let _ = group.write_file(swap, most);
         }
         Ok(Some(group))
     }
@@ -121,13 +122,6 @@ impl Cgroup {
         };
         let text = fs::read_to_string(self.folder.join(file)).unwrap_or_default();
         text.lines().filter_map(|line| line.strip_prefix("oom_kill ")).any(|count| count.trim() != "0")
-    }
-
-    const fn limit_file(&self) -> &'static str {
-        match self.mechanism {
-            Mechanism::CgroupV2 => "memory.max",
-            _ => "memory.limit_in_bytes",
-        }
     }
 
     fn write_file(&self, file: &str, value: &str) -> io::Result<()> {

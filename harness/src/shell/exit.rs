@@ -42,6 +42,16 @@ impl Exit {
             Self::Program(code) => code,
         }
     }
+
+    /// Returns the worse of two exits, by their codes.
+    pub(crate) fn or_worse(self, other: Self) -> Self {
+        if self.code() >= other.code() { self } else { other }
+    }
+
+    /// Returns the first exit whose condition holds, or `Complete`.
+    pub(crate) fn first_of<const N: usize>(conditions: [(Self, bool); N]) -> Self {
+        conditions.into_iter().find(|&(_, holds)| holds).map_or(Self::Complete, |(exit, _)| exit)
+    }
 }
 
 /// An error and the exit code that it leads to.

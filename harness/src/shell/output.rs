@@ -9,7 +9,7 @@ use planlab_dsa::is_unprintable;
 pub(crate) use planlab_dsa::printable_text as printable;
 use serde_json::Value;
 
-use crate::shell::exit::Failure;
+use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::text::{TableForm, Text};
 
 /// The destination and format of results.
@@ -24,6 +24,11 @@ impl Output {
     /// Prints the JSON value, or the text.
     pub(crate) fn print_either(self, value: &Value, text: impl Into<Text>) -> Result<(), Failure> {
         if self.json { self.print_value(value) } else { self.print_text(text) }
+    }
+
+    /// Prints what a verb comes to, which ends it.
+    pub(crate) fn print_result(self, value: &Value, text: impl Into<Text>, exit: Exit) -> Verdict {
+        self.print_either(value, text).map(|()| exit)
     }
 
     /// Refuses to print JSON if a file goes to stdout as well.
@@ -54,6 +59,14 @@ impl Output {
     pub(crate) fn print_value(self, value: &Value) -> Result<(), Failure> {
         Ok(check_stdout(writeln!(io::stdout().lock(), "{}", json_line(value)))?)
     }
+}
+
+/// A JSON object with the fields of another one behind its own.
+pub(crate) fn merge_objects(mut head: Value, more: &Value) -> Value {
+    if let (Some(head), Some(more)) = (head.as_object_mut(), more.as_object()) {
+        head.extend(more.clone());
+    }
+    head
 }
 
 /// Prints a note to stderr.

@@ -92,6 +92,12 @@ pub(crate) fn as_nanoseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
+/// Seconds, for programs.
+#[expect(clippy::cast_precision_loss, reason = "seconds as a number")]
+pub(crate) fn as_seconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e9
+}
+
 /// Converts seconds to nanoseconds, rounded; 0 if the value is not a valid time.
 pub(crate) fn nanoseconds_of(seconds: f64) -> u64 {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]

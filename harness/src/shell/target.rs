@@ -104,7 +104,7 @@ pub(crate) fn write_tables(
     }
     let told = match written {
         Err(_) if !output.json => output::print_bytes(page.as_bytes()).map_err(Failure::from),
-        _ => output.print_either(&about, &line),
+        _ => output.print_either(&about, line),
     };
     written.map_err(Failure::from).and(told).map(|()| Exit::Complete)
 }

@@ -12,6 +12,11 @@ pub(crate) enum TableForm {
     Latex,
 }
 
+/// An empty table with these titles, which are separated by commas.
+pub(crate) fn titled_table(titles: &str) -> Table {
+    Table::new(&titles.split(", ").collect::<Vec<_>>())
+}
+
 /// Words and tables in their order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Text(Vec<Part>);
@@ -67,12 +72,6 @@ impl From<Table> for Text {
 impl From<String> for Text {
     fn from(words: String) -> Self {
         Self(vec![Part::Words(words)])
-    }
-}
-
-impl From<&String> for Text {
-    fn from(words: &String) -> Self {
-        words.clone().into()
     }
 }
 

@@ -45,8 +45,7 @@ pub(crate) fn run(args: &AddWorkloadArgs, output: Output) -> Verdict {
         quantity::format_memory(entry.load),
         quantity::format_memory(height),
     );
-    output.print_either(&value, &text)?;
-    Ok(Exit::Complete)
+    output.print_result(&value, text, Exit::Complete)
 }
 
 /// The height of a plan that the verifier accepts: a trace that nobody can plan is no workload.

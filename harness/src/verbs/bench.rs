@@ -45,7 +45,7 @@ pub(crate) fn run(args: &BenchArgs, output: Output) -> Verdict {
         return Ok(exit);
     }
     let report = ReportArgs { results: args.out.clone(), output: pages.clone(), maps: ReportArgs::MAPS };
-    Ok(worse_exit(exit, picture::write_report(&report, output)?))
+    Ok(exit.or_worse(picture::write_report(&report, output)?))
 }
 
 #[cfg(not(feature = "reports"))]
@@ -72,7 +72,7 @@ fn measure_cells(args: &BenchArgs, output: Output) -> Verdict {
         print_note("nothing to run");
         return Ok(Exit::Complete);
     }
-    let mut store = open_store(&args.out, &print_note)?;
+    let mut store = open_store(&args.out)?;
     let limits = suite.map(|suite| suite.limits.clone()).unwrap_or_default();
     let runner = Runner::new(cancel, Samples::new(limits.samples, limits.single_above))?;
     let mut tally = planners.run(&mut store, &runner, &shown(output, view::record_object));
@@ -108,7 +108,7 @@ fn measure_cells(args: &BenchArgs, output: Output) -> Verdict {
     let refuted = findings.iter().any(Finding::is_refutation);
     Ok(match exit_of(&tally, &surprises) {
         _ if refuted && !tally.interrupted => Exit::Invalid,
-        Exit::Complete => worse_exit(exit_of_schedules(&scheduled), exit_of_played(&played)),
+        Exit::Complete => exit_of_schedules(&scheduled).or_worse(exit_of_played(&played)),
         exit => exit,
     })
 }
@@ -165,17 +165,10 @@ fn summarize_schedules(scheduled: &Tally<ScheduleRow>) {
 /// The exit code. A scheduler without a schedule for lack of memory is shown and is not a failure.
 fn exit_of_schedules(scheduled: &Tally<ScheduleRow>) -> Exit {
     let has_failed = |row: &ScheduleRow| row.status.is_failure() || row.status == Status::Timeout;
-    if scheduled.rows.iter().any(|row| row.status.is_lie()) {
-        Exit::Invalid
-    } else if scheduled.rows.iter().any(has_failed) {
-        Exit::Incomplete
-    } else {
-        Exit::Complete
-    }
-}
-
-fn worse_exit(a: Exit, b: Exit) -> Exit {
-    if a.code() >= b.code() { a } else { b }
+    Exit::first_of([
+        (Exit::Invalid, scheduled.rows.iter().any(|row| row.status.is_lie())),
+        (Exit::Incomplete, scheduled.rows.iter().any(has_failed)),
+    ])
 }
 
 /// The most workloads whose planners are compared in the terminal; the report has more.
@@ -304,20 +297,8 @@ fn dry_run_line(cell: &Cell, repetitions: u32) -> String {
     format!("{}\n", parts.join("  "))
 }
 
-/// A difference between the height that the suite expects and the one that was found.
-struct Surprise {
-    workload: String,
-    planner: String,
-    expected: u64,
-    found: Option<u64>,
-}
-
-/// Expectations that this bench did not meet; if it was interrupted, only those with a row.
-fn unmet_expectations(
-    suite: Option<&Suite>,
-    planners: &Planners<'_>,
-    tally: &Tally<Record>,
-) -> Vec<Surprise> {
+/// The expected heights that this bench did not find, in words; if it was interrupted, only those with a row.
+fn unmet_expectations(suite: Option<&Suite>, planners: &Planners<'_>, tally: &Tally<Record>) -> Vec<String> {
     let Some(suite) = suite else { return Vec::new() };
     let mut surprises = Vec::new();
     for expectation in &suite.expect {
@@ -333,27 +314,24 @@ fn unmet_expectations(
         }
         let found = row.and_then(|row| row.height);
         if found != Some(expectation.height) {
-            let (workload, planner) = (expectation.workload.clone(), expectation.planner.clone());
-            surprises.push(Surprise { workload, planner, expected: expectation.height, found });
+            let (planner, workload) = (&expectation.planner, &expectation.workload);
+            let found = found.map_or_else(|| "no plan".to_owned(), quantity::format_memory);
+            let expected = quantity::format_memory(expectation.height);
+            surprises.push(format!(
+                "{planner} on {workload}: the suite expects the height {expected}, found {found}"
+            ));
         }
     }
     surprises
 }
 
-fn summarize_planners(tally: &Tally<Record>, surprises: &[Surprise], out: &Path) {
+fn summarize_planners(tally: &Tally<Record>, surprises: &[String], out: &Path) {
     let noun = if tally.rows.len() == 1 { "cell" } else { "cells" };
     let counts = format!("{} {noun}, {} run now; rows in {}", tally.rows.len(), tally.ran, out.display());
     print_summary(tally, Some(counts), |Record { planner, workload, status, reason, .. }| {
         status.is_failure().then(|| format!("{planner} on {workload}: {}: {reason}", status.name()))
     });
-    for surprise in surprises {
-        let found = surprise.found.map_or_else(|| "no plan".to_owned(), quantity::format_memory);
-        let (planner, workload) = (&surprise.planner, &surprise.workload);
-        let expected = quantity::format_memory(surprise.expected);
-        print_note(&format!(
-            "{planner} on {workload}: the suite expects the height {expected}, found {found}"
-        ));
-    }
+    surprises.iter().for_each(|surprise| print_note(surprise));
     if tally.interrupted {
         print_note("interrupted; the same command continues from here");
     }
@@ -371,11 +349,8 @@ fn summarize_played(played: &Tally<ReplayRow>) {
 /// The exit code. An allocator that cannot serve a request (for 0 bytes) is shown and is not a failure.
 fn exit_of_played(played: &Tally<ReplayRow>) -> Exit {
     let has_answer = |row: &ReplayRow| matches!(row.performance.status, End::Complete | End::Unavailable);
-    if played.unreadable.is_empty() && played.rows.iter().all(has_answer) {
-        Exit::Complete
-    } else {
-        Exit::Incomplete
-    }
+    let is_whole = played.unreadable.is_empty() && played.rows.iter().all(has_answer);
+    if is_whole { Exit::Complete } else { Exit::Incomplete }
 }
 
 /// Prints the results so far of a bench that had to stop.
@@ -414,17 +389,12 @@ fn summary_table(rows: &[Record]) -> Text {
     table.into()
 }
 
-fn exit_of(tally: &Tally<Record>, surprises: &[Surprise]) -> Exit {
+fn exit_of(tally: &Tally<Record>, surprises: &[String]) -> Exit {
     let incomplete = |row: &Record| !row.status.is_answer() && row.status != Status::Unsupported;
-    if tally.interrupted {
-        Exit::Interrupted
-    } else if tally.rows.iter().any(|row| row.status.is_lie()) {
-        Exit::Invalid
-    } else if !surprises.is_empty() {
-        Exit::Regression
-    } else if !tally.unreadable.is_empty() || tally.rows.iter().any(incomplete) {
-        Exit::Incomplete
-    } else {
-        Exit::Complete
-    }
+    Exit::first_of([
+        (Exit::Interrupted, tally.interrupted),
+        (Exit::Invalid, tally.rows.iter().any(|row| row.status.is_lie())),
+        (Exit::Regression, !surprises.is_empty()),
+        (Exit::Incomplete, !tally.unreadable.is_empty() || tally.rows.iter().any(incomplete)),
+    ])
 }

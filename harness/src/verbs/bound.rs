@@ -6,6 +6,7 @@ use planlab_dsa::{
     Bound, Budget, Claim, Evidence, Instance, Scope, Stop, alignment_bound, execute, pin_bound,
 };
 use planlab_solvers::bounds;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::arenas::ArenaSizes;
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &BoundArgs, output: Output) -> Verdict {
     let seconds = outcome.elapsed.as_secs_f64();
     let best = outcome.bound;
     let mut text = bound_text(&rows, best, trace.instance.in_place().len())
-        + &certificate_hint(&args.trace, &trace.instance, best);
+        + certificate_hint(&args.trace, &trace.instance, best);
     let arenas = ArenaSizes::from_instance(&trace.instance);
     if let Some(table) = arenas.arena_table(None) {
         text = text + "\n" + table;
@@ -86,6 +87,7 @@ fn out_of_time(rows: &[Argument]) -> String {
 }
 
 /// One argument for a bound, with its result.
+#[derive(Serialize)]
 struct Argument {
     evidence: Evidence,
     scope: Scope,
@@ -94,6 +96,7 @@ struct Argument {
     seconds: f64,
     finished: bool,
     /// Whether the table shows it: it raised the bound, or time ran out.
+    #[serde(skip)]
     is_news: bool,
 }
 
@@ -149,10 +152,6 @@ fn scope_text(scope: Scope) -> &'static str {
 fn bound_object(name: &str, instance: &Instance, best: Bound, rows: &[Argument], seconds: f64) -> Value {
     let claim = best.best_claim(Scope::Any);
     let permits = !instance.in_place().is_empty();
-    let arguments: Vec<Value> = rows
-        .iter()
-        .map(|row| json!({ "evidence": row.evidence, "scope": row.scope, "value": row.value, "how": row.how, "seconds": row.seconds, "finished": row.finished }))
-        .collect();
     json!({
         "version": JSON_VERSION,
         "workload": name,
@@ -163,7 +162,7 @@ fn bound_object(name: &str, instance: &Instance, best: Bound, rows: &[Argument],
         "bound": claim.value,
         "bound_evidence": claim.evidence,
         "bound_without_in_place": permits.then(|| best.best_claim(Scope::NoHandOver).value),
-        "arguments": arguments,
+        "arguments": rows,
         "seconds": seconds,
     })
 }

@@ -11,7 +11,7 @@ use crate::inputs::{self, Source};
 use crate::kinds::placement::Prover;
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::Output;
+use crate::shell::output::{Output, merge_objects};
 use crate::shell::quantity::format_memory;
 use crate::shell::signals::cancel_token;
 use crate::shell::target::Target;
@@ -59,11 +59,9 @@ pub(crate) fn write_certificate(
         (_, Ok(Stop::Deadline)) => ("unknown", "the time limit came: no proof against"),
         _ => ("unknown", "the nodes were used up: no proof against"),
     };
-    output.print_either(
-        &merge_objects(head, &json!({ "status": status })),
-        format!("{text} {}\n", format_memory(capacity.get())),
-    )?;
-    Ok(if status == "interrupted" { Exit::Interrupted } else { Exit::Incomplete })
+    let value = merge_objects(head, &json!({ "status": status }));
+    let exit = if status == "interrupted" { Exit::Interrupted } else { Exit::Incomplete };
+    output.print_result(&value, format!("{text} {}\n", format_memory(capacity.get())), exit)
 }
 
 /// Writes a certificate that the checker accepts; prints it if it cannot be written.
@@ -90,7 +88,7 @@ fn save_certificate(
         Ok(()) => (json!({ "certificate": file }), format!("{line} in {file}\n")),
         Err(_) => (json!({ "certificate": certificate }), format!("{line}\n\n{text}")),
     };
-    let told = output.print_either(&merge_objects(merge_objects(head, &object), &place), &line);
+    let told = output.print_either(&merge_objects(merge_objects(head, &object), &place), line);
     written.and(told).map(|()| Exit::Complete)
 }
 
@@ -100,13 +98,6 @@ fn proved_of(instance: &Instance) -> (Scope, &'static str) {
         true => (Scope::Any, "plan"),
         false => (Scope::NoHandOver, "plan without hand-overs"),
     }
-}
-
-fn merge_objects(mut head: Value, more: &Value) -> Value {
-    if let (Some(head), Some(more)) = (head.as_object_mut(), more.as_object()) {
-        head.extend(more.clone());
-    }
-    head
 }
 
 /// Checks a certificate of a trace; exit code 4 if it proves nothing.
@@ -125,8 +116,7 @@ pub(crate) fn verify_certificate(source: &Source, file: &str, output: Output) ->
             let object = json!({ "valid": true, "bound": bound, "bound_scope": scope });
             let (most, least) = (format_memory(capacity.get()), format_memory(bound.get()));
             let line = format!("valid: no {plans} of at most {most}, bound {least}, {steps} steps\n");
-            output.print_either(&merge_objects(head, &object), &line)?;
-            Ok(Exit::Complete)
+            output.print_result(&merge_objects(head, &object), line, Exit::Complete)
         }
         Err(error) => {
             let wrong = match &error {
@@ -134,8 +124,8 @@ pub(crate) fn verify_certificate(source: &Source, file: &str, output: Output) ->
                 _ => None,
             };
             let object = json!({ "valid": false, "step": wrong, "message": error.to_string() });
-            output.print_either(&merge_objects(head, &object), format!("not valid: {error}\n"))?;
-            Ok(Exit::Invalid)
+            let line = format!("not valid: {error}\n");
+            output.print_result(&merge_objects(head, &object), line, Exit::Invalid)
         }
     }
 }

@@ -9,8 +9,7 @@ use super::view;
 use crate::cli::CompareArgs;
 use crate::inputs::{self, Source};
 use crate::kinds::external;
-use crate::kinds::placement::{Cell, Runner, Samples, Subject, planners, record};
-use crate::shell::clock::now_ns;
+use crate::kinds::placement::{Cell, Runner, Samples, Subject, planners};
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, print_note};
 use crate::shell::signals::cancel_token;
@@ -34,9 +33,9 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
             break;
         }
         let cell = Cell::of(&source, &planner, &args.limits);
-        let (row, plan) = compare_row(&runner, &subject, &cell)?;
+        let (judgement, row) = runner.run_alone(&subject, &cell)?;
         rows.push(row);
-        heights.push(plan);
+        heights.push(judgement.plan.as_ref().map(VerifiedPlan::arena_heights));
     }
     view::share_bound(&mut rows);
     let arenas = ArenaSizes::from_instance(&trace.instance);
@@ -53,8 +52,7 @@ pub(crate) fn run(args: &CompareArgs, output: Output) -> Verdict {
         text = text + "\nheights by arena:\n\n" + each + "\n" + table;
     }
     output.print_either(&Value::Array(objects), text)?;
-    // If interrupted, some planners are missing, whatever the others found.
-    Ok(if runner.cancel().is_cancelled() { Exit::Interrupted } else { exit_of(&rows) })
+    Ok(exit_of(&rows, runner.cancel().is_cancelled()))
 }
 
 /// What the rows have in common.
@@ -72,20 +70,6 @@ fn table_head(source: &Source, instance: &Instance, arenas: &ArenaSizes<'_>) -> 
     head + "\n"
 }
 
-/// The row of a cell, and the height of each arena if there is a plan.
-fn compare_row(
-    runner: &Runner,
-    subject: &Subject<'_>,
-    cell: &Cell,
-) -> Result<(Record, Option<Vec<Bytes>>), Failure> {
-    let started = now_ns();
-    let judged = runner.run(subject, std::slice::from_ref(cell), None)?;
-    let judgement =
-        judged.first().ok_or_else(|| Failure::from_usage("the child did not answer for its cell"))?;
-    let heights = judgement.plan.as_ref().map(VerifiedPlan::arena_heights);
-    Ok((record(cell, subject, judgement, None, runner.supervisor().context("", 1, started)), heights))
-}
-
 /// The named planners, or all that do not search and every external one, if they are practical at this size.
 fn chosen_planners(args: &CompareArgs, buffers: usize) -> Result<Vec<String>, Failure> {
     if !args.planners.is_empty() {
@@ -101,14 +85,12 @@ fn chosen_planners(args: &CompareArgs, buffers: usize) -> Result<Vec<String>, Fa
     Ok(quick.chain(external).map(|descriptor| descriptor.key.into_owned()).collect())
 }
 
-fn exit_of(rows: &[Record]) -> Exit {
-    if rows.iter().any(|row| row.status == Status::Interrupted) {
-        Exit::Interrupted
-    } else if rows.iter().any(|row| row.status.is_lie()) {
-        Exit::Invalid
-    } else if rows.iter().any(|row| !row.status.is_answer() && row.status != Status::Unsupported) {
-        Exit::Incomplete
-    } else {
-        Exit::Complete
-    }
+fn exit_of(rows: &[Record], is_cancelled: bool) -> Exit {
+    let any = |test: fn(Status) -> bool| rows.iter().any(|row| test(row.status));
+    Exit::first_of([
+        // Some planners are missing, whatever the others found.
+        (Exit::Interrupted, is_cancelled || any(|status| status == Status::Interrupted)),
+        (Exit::Invalid, any(Status::is_lie)),
+        (Exit::Incomplete, any(|status| !status.is_answer() && status != Status::Unsupported)),
+    ])
 }

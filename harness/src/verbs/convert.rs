@@ -10,11 +10,11 @@ use planlab_workloads::{ReadOptions, Trace, synthetic};
 use serde_json::{Value, json};
 
 use super::arenas::ArenaSizes;
-use crate::cli::{Choice, DialectArg, ExportArgs, ExportFormat, GenerateArgs, IDEALLOC, ImportArgs};
+use crate::cli::{Choice, ExportArgs, ExportFormat, GenerateArgs, IDEALLOC, ImportArgs};
 use crate::inputs::{self, Source};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::{Output, print_note};
+use crate::shell::output::{Output, merge_objects, print_note};
 use crate::shell::quantity::format_memory;
 use crate::shell::target::{Target, scratch_folder, tell_written};
 
@@ -24,7 +24,7 @@ pub(crate) fn generate_trace(args: &GenerateArgs, output: Output) -> Verdict {
         args.parameters.iter().map(|text| parse_parameter(text)).collect::<Result<Vec<_>, _>>()?;
     let target = Target::open_argument(&args.output, [])?;
     let trace = synthetic::generate_trace(&args.family, &parameters)?;
-    print_written((target, &args.output), &write_trace(&trace), &trace, output)
+    written_with((target, &args.output), &write_trace(&trace), &trace, &json!({}), output)
 }
 
 fn parse_parameter(text: &str) -> Result<(&str, &str), Failure> {
@@ -33,13 +33,8 @@ fn parse_parameter(text: &str) -> Result<(&str, &str), Failure> {
 
 pub(crate) fn import_file(args: &ImportArgs, output: Output) -> Verdict {
     output.refuse_stdout("trace", &args.output)?;
-    let dialect = match args.dialect {
-        DialectArg::HalfOpen => Dialect::HalfOpen,
-        DialectArg::Inclusive => Dialect::Inclusive,
-        DialectArg::Open => Dialect::Open,
-    };
     let format = args.format.as_deref();
-    if dialect != Dialect::HalfOpen && format != Some(IDEALLOC) {
+    if args.dialect != Dialect::HalfOpen && format != Some(IDEALLOC) {
         return Err(Failure::from_usage(
             "--dialect is for idealloc; the other formats say what their columns mean",
         ));
@@ -52,7 +47,7 @@ pub(crate) fn import_file(args: &ImportArgs, output: Output) -> Verdict {
     let open = |path| Ok::<_, Failure>((Target::open_argument(path, [file])?, path));
     let plan = args.plan.as_deref().map(open).transpose()?;
     let options = ReadOptions {
-        dialect,
+        dialect: args.dialect,
         alignment: inputs::parse_alignment(args.align)?,
         pins: args.pins,
         without_in_place: args.in_place != Choice::Yes,
@@ -80,7 +75,7 @@ pub(crate) fn import_file(args: &ImportArgs, output: Output) -> Verdict {
     if let Some((target, path)) = plan {
         about["plan"] = own_plan((target, path), &part, args.in_place == Choice::Yes)?;
     }
-    written_with((target, &args.output), &write_trace(&part.trace), &part.trace, about, output)
+    written_with((target, &args.output), &write_trace(&part.trace), &part.trace, &about, output)
 }
 
 /// Writes the framework's own placement as a plan, and says what is in it.
@@ -161,7 +156,7 @@ pub(crate) fn export_trace(args: &ExportArgs, output: Output) -> Verdict {
         }
     };
     let hand_overs = plan.map_or(0, |plan| plan.in_place.len());
-    written_with((target, &args.output), &bytes, &trace, json!({ "hand_overs": hand_overs }), output)
+    written_with((target, &args.output), &bytes, &trace, &json!({ "hand_overs": hand_overs }), output)
 }
 
 /// Refuses hand-overs unless they are asked for, where the format cannot say which buffer overwrites which, or where its
@@ -210,16 +205,12 @@ fn pin_to_plan(trace: &Trace, plan: &Plan) -> Result<Trace, Failure> {
     Ok(Trace::new(pinned, trace.labels.clone()))
 }
 
-fn print_written(target: (Target, &str), bytes: &[u8], trace: &Trace, output: Output) -> Verdict {
-    written_with(target, bytes, trace, json!({}), output)
-}
-
 /// Writes a file, and says what is in it; `about` has more for programs.
 fn written_with(
     (target, path): (Target, &str),
     bytes: &[u8],
     trace: &Trace,
-    about: Value,
+    about: &Value,
     output: Output,
 ) -> Verdict {
     let written = target.write_all(bytes);
@@ -228,7 +219,7 @@ fn written_with(
     }
     let (buffers, load) = (trace.instance.len(), trace.instance.load().bytes);
     let arenas = ArenaSizes::from_instance(&trace.instance);
-    let mut value = json!({
+    let value = json!({
         "version": JSON_VERSION,
         "output": path,
         "buffers": buffers,
@@ -237,9 +228,6 @@ fn written_with(
         "digest": trace.instance.digest(),
         "arenas": arenas.arena_objects(None),
     });
-    if let (Some(value), Value::Object(about)) = (value.as_object_mut(), about) {
-        value.extend(about);
-    }
     let text = format!("{buffers} buffers, load {}{}", format_memory(load.get()), arenas.sum_remark());
-    tell_written(written, path, value, &text, output)
+    tell_written(written, path, merge_objects(value, about), &text, output)
 }

@@ -4,7 +4,6 @@ use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
 use planlab_results::diff::{CellName, Change, Diff, DiffOptions, PlannerChange, Sides, Summary, Verdict};
-use planlab_results::statistics::Interval;
 use serde_json::{Value, json};
 
 use crate::bench::turns::{self, Measured, NamedCell};
@@ -12,10 +11,10 @@ use crate::cli::DiffArgs;
 use crate::inputs::records;
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict as Outcome};
-use crate::shell::output::{Output, print_note};
+use crate::shell::output::{Output, merge_objects, print_note};
 use crate::shell::quantity::format_memory;
 use crate::shell::signals::cancel_token;
-use crate::shell::text::Text;
+use crate::shell::text::{Text, titled_table};
 use planlab_results::table::Table;
 
 /// The most cells of one side alone that are named without `--all`.
@@ -48,13 +47,10 @@ pub(crate) fn run(args: &DiffArgs, planners_file: Option<&Path>, output: Output)
 
 /// The exit code. A proof that a plan refutes is false, whichever side has it.
 fn exit_of(diff: &Diff) -> Exit {
-    if diff.contradictions().next().is_some() {
-        Exit::Invalid
-    } else if diff.has_regression() {
-        Exit::Regression
-    } else {
-        Exit::Complete
-    }
+    Exit::first_of([
+        (Exit::Invalid, diff.contradictions().next().is_some()),
+        (Exit::Regression, diff.has_regression()),
+    ])
 }
 
 /// The folders to compare, after measuring them if `--interleave` is given.
@@ -102,46 +98,31 @@ fn diff_text(args: &DiffArgs, diff: &Diff) -> Text {
         diff.changes.len(),
         count(Change::is_worse),
         count(Change::is_better),
-        contradiction_text(count(Change::is_contradiction)),
+        match count(Change::is_contradiction) {
+            0 => String::new(),
+            count => format!(", {count} with a proof that the other side refutes"),
+        },
         diff.only_a.len(),
         diff.only_b.len(),
     );
     let mut text = Text::from(head) + planner_table(&diff.planners) + PLANNERS;
-    let shown: Vec<&Change> = diff.changes.iter().filter(|change| args.all || is_listed(change)).collect();
+    let shown: Vec<&Change> = listed(args, diff).collect();
     if !shown.is_empty() {
         text = text + "\n" + cell_table(&shown) + CELLS;
     }
-    text + unmatched_text("A", &diff.only_a, args.all) + unmatched_text("B", &diff.only_b, args.all)
+    text + named_list("in A alone", &diff.only_a, args.all) + named_list("in B alone", &diff.only_b, args.all)
 }
 
-fn contradiction_text(count: usize) -> String {
-    if count == 0 { String::new() } else { format!(", {count} with a proof that the other side refutes") }
-}
-
-/// Whether a cell is named without `--all`. This includes changed bounds and undecided times.
-fn is_listed(change: &Change) -> bool {
-    change.is_changed()
+/// The changes that are named; without `--all` this includes changed bounds and undecided times.
+fn listed<'d>(args: &DiffArgs, diff: &'d Diff) -> impl Iterator<Item = &'d Change> {
+    diff.changes.iter().filter(move |change| args.all || change.is_changed())
 }
 
 fn planner_table(planners: &[PlannerChange]) -> Table {
-    let mut table = Table::new(&[
-        "planner",
-        "cells",
-        "time B/A",
-        "95 % from",
-        "95 % to",
-        "+1 ms",
-        "p",
-        "times",
-        "height B/A",
-        "lower",
-        "higher",
-        "p",
-        "heights",
-        "status +",
-        "status -",
-        "contradictions",
-    ]);
+    let mut table = titled_table(
+        "planner, cells, time B/A, 95 % from, 95 % to, +1 ms, p, times, height B/A, lower, higher, p, \
+         heights, status +, status -, contradictions",
+    );
     for planner in planners {
         let (times, heights) = (&planner.times, &planner.heights);
         table.push_texts([
@@ -152,12 +133,12 @@ fn planner_table(planners: &[PlannerChange]) -> Table {
             ratio_text(times.interval.map(|interval| interval.high)),
             ratio_text(times.shifted_ratio),
             probability_text(times.p),
-            verdict_word(times),
+            judged_text(times.verdict),
             heights.ratio.map_or_else(String::new, |ratio| format!("{ratio:.5}")),
             count_text(heights.better),
             count_text(heights.worse),
             probability_text(heights.p),
-            verdict_word(heights),
+            judged_text(heights.verdict),
             count_text(planner.status_better),
             count_text(planner.status_worse),
             count_text(planner.contradictions),
@@ -186,40 +167,17 @@ B/A has its 95 % interval; chance alone makes ratios up to `noise`. A blank verd
 change beyond chance.
 ";
 
-fn verdict_word(summary: &Summary) -> String {
-    match summary.verdict {
-        Verdict::Same => String::new(),
-        verdict => verdict.name().to_owned(),
-    }
-}
-
 fn cell_table(changes: &[&Change]) -> Table {
-    let mut table = Table::new(&[
-        "planner",
-        "workload",
-        "seed",
-        "time A",
-        "time B",
-        "B/A",
-        "95 % from",
-        "95 % to",
-        "noise",
-        "time",
-        "height A",
-        "height B",
-        "height",
-        "bound A",
-        "bound B",
-        "status A",
-        "status B",
-        "status",
-    ]);
+    let mut table = titled_table(
+        "planner, workload, seed, time A, time B, B/A, 95 % from, 95 % to, noise, time, height A, \
+         height B, height, bound A, bound B, status A, status B, status",
+    );
     for change in changes {
         let time = change.time;
         let shown = |side: fn(Sides<f64>) -> f64| {
             time.map_or_else(String::new, |time| seconds_text(side(time.median_ns)))
         };
-        let interval: Option<Interval> = time.and_then(|time| time.interval);
+        let interval = time.and_then(|time| time.interval);
         let bytes = |value: Option<u64>| value.map_or_else(String::new, format_memory);
         table.push_texts([
             change.cell.label.clone(),
@@ -256,10 +214,6 @@ fn judged_text(verdict: Verdict) -> String {
     if verdict == Verdict::Same { String::new() } else { verdict.name().to_owned() }
 }
 
-fn unmatched_text(side: &str, cells: &[CellName], all: bool) -> String {
-    named_list(&format!("in {side} alone"), cells, all)
-}
-
 /// The cells of one build alone, which did not run.
 fn not_run(side: &str, cells: &[NamedCell], all: bool) -> String {
     let cells: Vec<String> =
@@ -294,7 +248,6 @@ fn seconds_text(nanoseconds: f64) -> String {
 }
 
 fn diff_object(args: &DiffArgs, [a, b]: [&PathBuf; 2], alone: &[Vec<NamedCell>; 2], diff: &Diff) -> Value {
-    let listed = diff.changes.iter().filter(|change| args.all || is_listed(change));
     json!({
         "version": JSON_VERSION,
         "a": a,
@@ -310,11 +263,11 @@ fn diff_object(args: &DiffArgs, [a, b]: [&PathBuf; 2], alone: &[Vec<NamedCell>; 
         "mismatches": diff.mismatches.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "remarks": diff.remarks.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "planners": diff.planners.iter().map(planner_value).collect::<Vec<_>>(),
-        "cells": listed.map(cell_value).collect::<Vec<_>>(),
+        "cells": listed(args, diff).map(cell_value).collect::<Vec<_>>(),
         "only_a": diff.only_a.iter().map(name_value).collect::<Vec<_>>(),
         "only_b": diff.only_b.iter().map(name_value).collect::<Vec<_>>(),
-        "not_run_a": alone[0].iter().map(named_value).collect::<Vec<_>>(),
-        "not_run_b": alone[1].iter().map(named_value).collect::<Vec<_>>(),
+        "not_run_a": alone[0],
+        "not_run_b": alone[1],
     })
 }
 
@@ -325,10 +278,6 @@ fn planners_with(planners: &[PlannerChange], verdict: Verdict) -> Vec<&str> {
         times.verdict == verdict || cells > 0
     };
     planners.iter().filter(|planner| is_so(&planner.times)).map(|planner| planner.label.as_str()).collect()
-}
-
-fn named_value(NamedCell { planner, workload }: &NamedCell) -> Value {
-    json!({ "planner": planner, "workload": workload })
 }
 
 fn planner_value(planner: &PlannerChange) -> Value {
@@ -351,7 +300,7 @@ fn summary_value(summary: &Summary) -> Value {
         "worse": summary.worse,
         "undecided": summary.undecided,
         "ratio": summary.ratio,
-        "interval": interval_value(summary.interval),
+        "interval": summary.interval.map(|interval| [interval.low, interval.high]),
         "shifted_ratio": summary.shifted_ratio,
         "p": summary.p,
         "verdict": summary.verdict.name(),
@@ -359,7 +308,6 @@ fn summary_value(summary: &Summary) -> Value {
 }
 
 fn cell_value(change: &Change) -> Value {
-    let mut value = name_value(&change.cell);
     let figures = json!({
         "time": change.time.map(|time| json!({
             "a_seconds": time.median_ns.a / 1e9,
@@ -369,7 +317,7 @@ fn cell_value(change: &Change) -> Value {
             "a_repetitions": time.repetitions.a,
             "b_repetitions": time.repetitions.b,
             "ratio": time.ratio,
-            "interval": interval_value(time.interval),
+            "interval": time.interval.map(|interval| [interval.low, interval.high]),
             "noise": time.noise,
             "verdict": time.verdict.name(),
         })),
@@ -381,10 +329,7 @@ fn cell_value(change: &Change) -> Value {
             "verdict": change.status_verdict.name(),
         },
     });
-    if let (Some(all), Value::Object(figures)) = (value.as_object_mut(), figures) {
-        all.extend(figures);
-    }
-    value
+    merge_objects(name_value(&change.cell), &figures)
 }
 
 fn name_value(cell: &CellName) -> Value {
@@ -397,8 +342,4 @@ fn name_value(cell: &CellName) -> Value {
         "time_limit_ns": cell.wall_limit_ns,
         "memory_limit": cell.memory_limit_bytes,
     })
-}
-
-fn interval_value(interval: Option<Interval>) -> Value {
-    interval.map_or(Value::Null, |interval| json!([interval.low, interval.high]))
 }

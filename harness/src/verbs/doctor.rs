@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use crate::process::limits::Mechanism;
 use crate::shell::JSON_VERSION;
@@ -10,6 +11,7 @@ use crate::shell::exit::{Exit, Verdict};
 use crate::shell::output::Output;
 use crate::shell::provenance;
 
+#[derive(Serialize)]
 struct Finding {
     topic: &'static str,
     ok: bool,
@@ -18,14 +20,11 @@ struct Finding {
 
 pub(crate) fn run(output: Output) -> Verdict {
     let findings = collect_findings();
-    let objects: Vec<Value> =
-        findings.iter().map(|f| json!({ "topic": f.topic, "ok": f.ok, "says": f.says })).collect();
     let here = provenance::this_machine(1);
-    let value = json!({ "version": JSON_VERSION, "provenance": here, "findings": objects });
+    let value = json!({ "version": JSON_VERSION, "provenance": here, "findings": findings });
     let line =
         |f: &Finding| format!("{}  {:<12}  {}\n", if f.ok { "ok    " } else { "beware" }, f.topic, f.says);
-    output.print_either(&value, findings.iter().map(line).collect::<String>())?;
-    Ok(Exit::Complete)
+    output.print_result(&value, findings.iter().map(line).collect::<String>(), Exit::Complete)
 }
 
 fn collect_findings() -> Vec<Finding> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::time::Duration;
 
-use planlab_dsa::{Budget, Bytes, Digest, Instance, Labels, Plan};
+use planlab_dsa::{Budget, Bytes, Digest, Instance, Labels, Plan, VerifiedPlan};
 use planlab_files::TemporaryFolder;
 use planlab_graph::{
     Dependencies, Graph, Lowered, OpId, OrderError, Rehearsal, Safety, lower_for_all_orders, lower_graph,
@@ -24,9 +24,8 @@ use crate::cli::GraphArgs;
 use crate::inputs::Source;
 use crate::inputs::hints::{self, Hints};
 use crate::inputs::network::{Network, in_order, source_file};
-use crate::kinds::placement::{Cell, Runner, Samples, Subject, planners, record};
+use crate::kinds::placement::{Cell, Runner, Samples, Subject, planners};
 use crate::shell::JSON_VERSION;
-use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, print_note};
 use crate::shell::progress::Progress;
@@ -60,7 +59,7 @@ pub(crate) fn run(args: &GraphArgs, output: Output) -> Verdict {
     let target =
         args.output.as_ref().map(|path| Target::open_argument(path, [args.graph.as_str()])).transpose()?;
     let scratch = scratch_folder()?;
-    let store = args.out.as_ref().map(|folder| open_store(folder, &|text| print_note(text))).transpose()?;
+    let store = args.out.as_deref().map(open_store).transpose()?;
     let mut study = Study {
         args,
         key,
@@ -289,15 +288,11 @@ impl Study<'_> {
         let known = hints.as_deref().map(hints::hints_digest);
         let cell = Cell { hints: known, ..Cell::of(source, planner, &self.args.limits) };
         let subject = Subject { source, instance, digest, hints };
-        let started = now_ns();
-        let judged = self.runner.run(&subject, std::slice::from_ref(&cell), None)?;
-        let judgement =
-            judged.first().ok_or_else(|| Failure::from_usage("the child has no answer to its cell"))?;
-        let plan = judgement.plan.as_ref().map(|plan| plan.as_plan().clone());
-        Ok((record(&cell, &subject, judgement, None, self.runner.supervisor().context("", 1, started)), plan))
+        let (judgement, row) = self.runner.run_alone(&subject, &cell)?;
+        Ok((row, judgement.plan.map(VerifiedPlan::into_plan)))
     }
 
-    #[cfg(feature = "reports")]
+    /// Keeps a row with its instance and plan; the lean build keeps rows alone.
     fn keep_row(
         &mut self,
         instance: &Instance,
@@ -306,20 +301,13 @@ impl Study<'_> {
         plan: Option<&Plan>,
     ) -> Result<(), Failure> {
         let Some(store) = &mut self.store else { return Ok(()) };
-        store.put_instance(instance, labels)?;
-        row.plan = plan.map(|plan| store.put_plan(plan)).transpose()?.map(|digest| digest.to_string());
-        Ok(store.append(row)?)
-    }
-
-    #[cfg(not(feature = "reports"))]
-    fn keep_row(
-        &mut self,
-        _: &Instance,
-        _: &Labels,
-        row: &mut Record,
-        _: Option<&Plan>,
-    ) -> Result<(), Failure> {
-        let Some(store) = &mut self.store else { return Ok(()) };
+        #[cfg(feature = "reports")]
+        {
+            store.put_instance(instance, labels)?;
+            row.plan = plan.map(|plan| store.put_plan(plan)).transpose()?.map(|digest| digest.to_string());
+        }
+        #[cfg(not(feature = "reports"))]
+        let _ = (instance, labels, plan);
         Ok(store.append(row)?)
     }
 
@@ -343,15 +331,13 @@ impl Study<'_> {
         let is_unsafe = |row: &Row| {
             row.suffix.starts_with("safe-") && row.record.orders_failed.is_some_and(|fails| fails > 0)
         };
-        if self.runner.cancel().is_cancelled() || any(&|status| status == Status::Interrupted) {
-            Exit::Interrupted
-        } else if any(&Status::is_lie) || self.rows.iter().any(is_unsafe) {
-            Exit::Invalid
-        } else if any(&|status| !status.is_answer()) {
-            Exit::Incomplete
-        } else {
-            Exit::Complete
-        }
+        let is_interrupted =
+            self.runner.cancel().is_cancelled() || any(&|status| status == Status::Interrupted);
+        Exit::first_of([
+            (Exit::Interrupted, is_interrupted),
+            (Exit::Invalid, any(&Status::is_lie) || self.rows.iter().any(is_unsafe)),
+            (Exit::Incomplete, any(&|status| !status.is_answer())),
+        ])
     }
 
     fn study_text(&self) -> Text {

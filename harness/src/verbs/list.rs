@@ -14,7 +14,7 @@ use crate::inputs;
 use crate::kinds::external;
 use crate::kinds::placement::planners;
 use crate::shell::exit::{Exit, Failure, Verdict};
-use crate::shell::output::{Output, print_note};
+use crate::shell::output::{Output, merge_objects, print_note};
 use crate::shell::text::Text;
 use planlab_results::table::{CellValue as Shown, Table};
 
@@ -35,10 +35,7 @@ impl Entry {
     /// An entry with its description; `more` is added to its JSON.
     fn new(key: impl Into<String>, description: impl Into<String>, more: &Value) -> Self {
         let (key, description) = (key.into(), description.into());
-        let mut value = json!({ "key": key, "description": description });
-        if let (Some(object), Some(more)) = (value.as_object_mut(), more.as_object()) {
-            object.extend(more.clone());
-        }
+        let value = merge_objects(json!({ "key": key, "description": description }), more);
         let facts = vec![("description".to_owned(), description.clone())];
         Self { key, family: "", line: vec![description], facts, value }
     }
@@ -77,8 +74,7 @@ pub(crate) fn run(args: &ListArgs, output: Output) -> Verdict {
     };
     if let Some(key) = &args.key {
         if let Some(entry) = entries.iter().find(|entry| entry.key == *key) {
-            output.print_either(&entry.value, entry.entry_card())?;
-            return Ok(Exit::Complete);
+            return output.print_result(&entry.value, entry.entry_card(), Exit::Complete);
         }
         if !entries.iter().any(|entry| entry.is_named(key)) {
             return Err(unknown_key(key, &entries));
@@ -86,8 +82,7 @@ pub(crate) fn run(args: &ListArgs, output: Output) -> Verdict {
         entries.retain(|entry| entry.is_named(key));
     }
     let text = if args.what == Listing::Planners { planner_table(&entries) } else { entry_table(&entries) };
-    output.print_either(&entries.into_iter().map(|entry| entry.value).collect(), text)?;
-    Ok(Exit::Complete)
+    output.print_result(&entries.into_iter().map(|entry| entry.value).collect(), text, Exit::Complete)
 }
 
 fn unknown_key(key: &str, entries: &[Entry]) -> Failure {
@@ -194,10 +189,7 @@ fn planner_entry(d: Descriptor) -> Entry {
         .with_fact("family", family)
         .with_fact("guarantee", d.guarantee.to_string())
         .with_fact("honours", honours)
-        .with_fact(
-            "up to",
-            d.practical.map_or_else(|| "any size".to_owned(), |most| format!("{most} buffers")),
-        )
+        .with_fact("up to", size_words(d.practical))
         .with_fact("complexity", format!("O({})", d.complexity))
         .with_fact("randomized", if d.randomized { "yes" } else { "no" })
         .with_fact("reference", d.reference)
@@ -205,6 +197,10 @@ fn planner_entry(d: Descriptor) -> Entry {
 
 fn up_to(practical: Option<u32>) -> String {
     practical.map(|most| most.to_string()).unwrap_or_default()
+}
+
+fn size_words(practical: Option<u32>) -> String {
+    practical.map_or_else(|| "any size".to_owned(), |most| format!("{most} buffers"))
 }
 
 fn external_entry(entry: &external::Entry) -> Entry {
@@ -232,10 +228,7 @@ fn external_entry(entry: &external::Entry) -> Entry {
         .with_fact("family", EXTERNAL)
         .with_fact("version", version)
         .with_fact("honours", honours)
-        .with_fact(
-            "up to",
-            entry.practical.map_or_else(|| "any size".to_owned(), |most| format!("{most} buffers")),
-        )
+        .with_fact("up to", size_words(entry.practical))
         .with_fact("command", entry.command.join(" "))
 }
 

@@ -21,15 +21,13 @@ pub(crate) mod picture;
 pub(crate) mod plan;
 #[cfg(feature = "reports")]
 pub(crate) mod query;
-#[cfg(feature = "reports")]
-pub(crate) mod ratios;
 pub(crate) mod replay;
 pub(crate) mod run;
-#[cfg(feature = "reports")]
-pub(crate) mod scale;
 pub(crate) mod schedule;
 pub(crate) mod simulate;
 pub(crate) mod store;
 pub(crate) mod sweep;
+#[cfg(feature = "reports")]
+pub(crate) mod tables;
 pub(crate) mod verify;
 mod view;

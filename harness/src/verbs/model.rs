@@ -14,7 +14,7 @@ use crate::shell::quantity::format_memory;
 use crate::shell::target::{Target, tell_written};
 
 pub(crate) fn run(args: &ModelArgs, output: Output) -> Verdict {
-    let spec = parse_spec(&args.net.net, &args.net.shape, args.batch)?;
+    let spec = parse_spec(&args.net, &args.shape, args.batch)?;
     let Some(path) = &args.output else { return print_figures(&spec, output) };
     output.refuse_stdout("model", path)?;
     let target = Target::open_argument(path, [])?;
@@ -108,6 +108,5 @@ fn print_figures(spec: &Spec, output: Output) -> Verdict {
     ];
     let told = lines.iter().filter(|(_, text)| !text.is_empty());
     let text: String = told.map(|(name, text)| format!("{name:<10}  {text}\n")).collect();
-    output.print_either(&value, &text)?;
-    Ok(Exit::Complete)
+    output.print_result(&value, text, Exit::Complete)
 }

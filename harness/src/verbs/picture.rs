@@ -145,7 +145,7 @@ pub(crate) fn write_report(args: &ReportArgs, output: Output) -> Verdict {
         "missing": missing,
     });
     let text = format!("{pages}/index.html: {} pages, {} files\n", written.pages, written.files);
-    output.print_either(&value, &text)?;
+    output.print_either(&value, text)?;
     let is_whole = tell_lost(report.audit_findings(), keeps_plans(&args.results));
     Ok(crate::inputs::records::exit_with(Exit::Complete, is_whole))
 }
@@ -221,27 +221,4 @@ fn nanoseconds(milliseconds: f64) -> Option<u64> {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "positive and small")]
     let nanoseconds = (milliseconds * 1e6).round() as u64;
     (nanoseconds > 0).then_some(nanoseconds)
-}
-
-#[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use super::*;
-    use crate::cli::{Cli, Verb};
-
-    #[test]
-    fn a_size_needs_the_picture_of_a_plan() {
-        for (words, reason) in [
-            (&["-o", "a.svg"][..], "--size needs a plan; a load curve has a fixed size"),
-            (&["p.csv", "-o", "a.html"], "--size needs a picture"),
-        ] {
-            let words = [&["planlab", "show", "t.csv", "--size", "440x340"], words].concat();
-            let Ok(Cli { verb: Verb::Show(args), .. }) = Cli::try_parse_from(&words) else {
-                panic!("{words:?}");
-            };
-            let failure = picture_kind(&args).expect_err("is refused");
-            assert!(failure.full_message().starts_with(reason), "{}", failure.full_message());
-        }
-    }
 }

@@ -3,20 +3,19 @@
 use std::path::{Path, PathBuf};
 
 use planlab_dsa::{Bytes, Digest, Stop, VerifiedPlan};
-use planlab_results::{Record, Status};
+use planlab_results::Record;
 use planlab_workloads::Trace;
 use planlab_workloads::formats::write_plan;
 use serde_json::Value;
 
 use super::arenas::ArenaSizes;
 use super::view;
-use crate::cells::RowContext;
 use crate::cli::PlanArgs;
 use crate::inputs::{self, Carried, Hints, Source, carried_plan, hints};
 use crate::kinds::placement::cache::Shelf;
 use crate::kinds::placement::{Cell, Judgement, Runner, Samples, Subject, in_process, planners, record};
 use crate::shell::clock::now_ns;
-use crate::shell::exit::{Exit, Failure, Verdict};
+use crate::shell::exit::{Failure, Verdict};
 use crate::shell::output::{self, Output, print_note};
 use crate::shell::signals::cancel_token;
 use crate::shell::target::{Target, scratch_folder};
@@ -57,7 +56,7 @@ pub(crate) fn run(args: &PlanArgs, output: Output) -> Verdict {
         shown?;
     }
     keep_for_next(shelf.as_mut(), &made);
-    lost.map_or_else(|| Ok(exit_of(&made.row, made.answer.is_some())), |lost| Err(lost.failure))
+    lost.map_or_else(|| Ok(view::exit_of_plan(&made.row, made.answer.is_some())), |lost| Err(lost.failure))
 }
 
 /// Refuses impossible arguments before any file is read.
@@ -131,9 +130,8 @@ impl<'a> Task<'a> {
 
     /// Answers with a kept plan.
     fn serve_kept(&self, kept: Judgement<'a>) -> Result<PlanningResult<'a>, Failure> {
-        let runner = self.new_runner()?;
-        let row =
-            self.build_row(&self.planning_cell(), None, &kept, runner.supervisor().context("", 1, now_ns()));
+        let context = self.new_runner()?.supervisor().context("", 1, now_ns());
+        let row = record(&self.planning_cell(), &self.plan_subject(None), &kept, None, context);
         Ok(PlanningResult { answer: self.answer_of(&row, kept), row, cached: true, new: None })
     }
 
@@ -150,13 +148,13 @@ impl<'a> Task<'a> {
         let found = if self.args.in_process {
             in_process(&cell, &subject, runner.cancel(), self.scratch)?
         } else {
-            runner.run(&subject, std::slice::from_ref(&cell), None)?.pop().ok_or_else(no_end)?
+            runner.run_one(&subject, &cell)?
         };
         let new = found.plan.clone().map(|plan| (plan, found.ending.stop));
         let kept = shelf.and_then(|shelf| shelf.lower_than(&found));
         let cached = kept.is_some();
         let judgement = kept.unwrap_or(found);
-        let row = self.build_row(&cell, subject.hints, &judgement, context);
+        let row = record(&cell, &subject, &judgement, None, context);
         Ok(PlanningResult { answer: self.answer_of(&row, judgement), row, cached, new })
     }
 
@@ -168,22 +166,11 @@ impl<'a> Task<'a> {
         Subject { source: self.source, instance: &self.trace.instance, digest: self.digest, hints }
     }
 
-    fn build_row(
-        &self,
-        cell: &Cell,
-        hints: Option<Hints>,
-        judgement: &Judgement<'_>,
-        context: RowContext<'_>,
-    ) -> Record {
-        record(cell, &self.plan_subject(hints), judgement, None, context)
-    }
-
     /// The plan of a row, if the row counts and the plan fits.
     fn answer_of(&self, row: &Record, judgement: Judgement<'a>) -> Option<VerifiedPlan<'a>> {
-        let counts = matches!(row.status, Status::Optimal | Status::Feasible) || view::left_a_plan(row);
         let capacity = self.args.capacity;
         let fits = |plan: &VerifiedPlan<'_>| capacity.is_none_or(|capacity| plan.height().get() <= capacity);
-        judgement.plan.filter(|plan| counts && fits(plan))
+        judgement.plan.filter(|plan| view::counts_plan(row) && fits(plan))
     }
 }
 
@@ -289,18 +276,5 @@ fn tell_unused(args: &PlanArgs) {
     }
     if args.limits.work_limit.is_some() && !honours.work_limit {
         print_note(&format!("`{}` does not honour a work limit: it runs without one", args.planner));
-    }
-}
-
-fn no_end() -> Failure {
-    Failure::new(Exit::Incomplete, "the child did not answer for its cell")
-}
-
-fn exit_of(row: &Record, has_plan: bool) -> Exit {
-    match row.status {
-        Status::Interrupted => Exit::Interrupted,
-        status if status.is_lie() => Exit::Invalid,
-        _ if has_plan => Exit::Complete,
-        _ => Exit::Incomplete,
     }
 }

@@ -98,11 +98,10 @@ fn planned_contender(
     let instance = &trace.instance;
     let subject = placement::Subject { source, instance, digest: instance.digest(), hints: None };
     let runner = Runner::new(cancel.clone(), Samples::ONCE)?;
-    let judgement = runner.run(&subject, std::slice::from_ref(&cell), None)?.pop();
-    let plan = judgement.as_ref().and_then(|judgement| judgement.plan.as_ref());
-    let plan = plan.ok_or_else(|| {
-        let reason = judgement.as_ref().map(|judgement| judgement.ending.reason.as_str()).unwrap_or_default();
-        Failure::new(Exit::Incomplete, format!("`{planner}` made no plan: {reason}"))
-    })?;
-    Ok(Contender::from_plan(planner, plan.as_plan().clone()))
+    let judgement = runner.run_one(&subject, &cell)?;
+    let reason = judgement.ending.reason;
+    let plan = judgement
+        .plan
+        .ok_or_else(|| Failure::new(Exit::Incomplete, format!("`{planner}` made no plan: {reason}")))?;
+    Ok(Contender::from_plan(planner, plan.into_plan()))
 }

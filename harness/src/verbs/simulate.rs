@@ -13,9 +13,9 @@ use crate::kinds::pool::{Keeper, exit_of};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Failure, Verdict};
 use crate::shell::output::{Output, print_note};
-use crate::shell::quantity::{format_memory, format_percent, format_seconds};
+use crate::shell::quantity::{as_seconds, format_memory, format_percent, format_seconds};
 use crate::shell::target::scratch_folder;
-use crate::shell::text::Text;
+use crate::shell::text::{Text, titled_table};
 use planlab_results::table::Table;
 
 pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &SimulateArgs, output: Output) -> Verdict {
     let stream = Stream::new(&traces, args.until);
     // Opened before anything is played, so that a folder that cannot be written wastes no time.
     let mut keeper = Keeper::open_store(args.out.as_deref())?;
-    let mut table = Table::new(&HEAD);
+    let mut table = titled_table(HEAD);
     let mut rows: Vec<ReplayRow> = Vec::new();
     for entry in allocators {
         let order = iteration_order(&entry, &stream, args);
@@ -93,7 +93,6 @@ fn open_argument(argument: &str, args: &SimulateArgs) -> Result<(String, Trace),
     Ok((source.name, trace))
 }
 
-#[expect(clippy::cast_precision_loss, reason = "seconds as a number")]
 fn played_object(played: &Played, entry: &Entry, stream: &Stream, args: &SimulateArgs) -> Value {
     let (requested_peak, live_end) = stream.live_bytes();
     let (usage, before) = (&played.usage, &played.before);
@@ -113,45 +112,32 @@ fn played_object(played: &Played, entry: &Entry, stream: &Stream, args: &Simulat
         "device_allocations": usage.device_allocations,
         "search_steps": usage.search_steps,
         "requests": stream.request_count() * iterations as u64,
-        "seconds": played.total_ns() as f64 / 1e9,
+        "seconds": as_seconds(played.total_ns()),
         "missed": played.performance.missed,
         "last": {
             "reserved_peak": played.performance.samples.last().and_then(|sample| sample.reserved_peak),
             "device_allocations": usage.device_allocations - before.device_allocations,
             "search_steps": usage.search_steps - before.search_steps,
-            "seconds": played.last_ns() as f64 / 1e9,
+            "seconds": as_seconds(played.last_ns()),
         },
         "propagations": played.performance.samples.iter().map(sample_object).collect::<Vec<Value>>(),
     })
 }
 
-#[expect(clippy::cast_precision_loss, reason = "seconds as a number")]
 fn sample_object(sample: &Sample) -> Value {
     json!({
         "reserved": sample.reserved,
         "reserved_peak": sample.reserved_peak,
-        "seconds": sample.wall_ns as f64 / 1e9,
+        "seconds": as_seconds(sample.wall_ns),
         "plans": sample.plans,
-        "planning_seconds": sample.planning_ns.map(|time| time as f64 / 1e9),
+        "planning_seconds": sample.planning_ns.map(as_seconds),
         "planned": sample.planned,
         "missed": sample.missed,
     })
 }
 
-const HEAD: [&str; 12] = [
-    "allocator",
-    "propagations",
-    "reserved peak",
-    "over requests",
-    "last: reserved peak",
-    "reserved at the end",
-    "device calls",
-    "search steps",
-    "planned",
-    "missed",
-    "time",
-    "last: time",
-];
+const HEAD: &str = "allocator, propagations, reserved peak, over requests, last: reserved peak, \
+    reserved at the end, device calls, search steps, planned, missed, time, last: time";
 
 const WARM_UP: &str = "\nEvery allocator begins with an empty pool. `replay` plays propagations to warm it up before it\n\
     measures, so a pool can be larger there; --iterations N plays the trace N times here.\n";
@@ -204,17 +190,10 @@ fn missed_text(missed: Missed) -> String {
 
 /// A table with every propagation of every allocator.
 fn propagation_table(rows: &[ReplayRow]) -> Table {
-    let mut table = Table::new(&[
-        "allocator",
-        "propagation",
-        "reserved at most",
-        "at its end",
-        "time",
-        "plans",
-        "planning so far",
-        "planned so far",
-        "missed so far",
-    ]);
+    let mut table = titled_table(
+        "allocator, propagation, reserved at most, at its end, time, plans, planning so far, \
+         planned so far, missed so far",
+    );
     for row in rows {
         for (sample, number) in row.performance.samples.iter().zip(1_u32..) {
             let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());

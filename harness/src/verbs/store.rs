@@ -56,13 +56,11 @@ pub(crate) fn audit_store(args: &AuditArgs, output: Output) -> Verdict {
         replays.len(),
         findings.len()
     );
-    output.print_either(&value, &text)?;
-    let is_whole = findings.is_empty() && repairs.is_empty();
-    Ok(match (findings.iter().any(Finding::is_refutation), is_whole) {
-        (true, _) => Exit::Invalid,
-        (false, true) => Exit::Complete,
-        (false, false) => Exit::Incomplete,
-    })
+    output.print_either(&value, text)?;
+    Ok(Exit::first_of([
+        (Exit::Invalid, findings.iter().any(Finding::is_refutation)),
+        (Exit::Incomplete, !findings.is_empty() || !repairs.is_empty()),
+    ]))
 }
 
 /// The faults of the rows, and the number of rows.
@@ -125,7 +123,7 @@ pub(crate) fn merge_stores(args: &crate::cli::MergeArgs, output: Output) -> Verd
         merged.changed,
         merged.files
     );
-    output.print_either(&value, &text)?;
+    output.print_either(&value, text)?;
     tell_unreadable(&args.output)?;
     Ok(crate::inputs::records::exit_with(Exit::Complete, missing.is_empty()))
 }

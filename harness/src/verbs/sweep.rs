@@ -43,7 +43,7 @@ pub(crate) fn run(args: &SweepArgs, output: Output) -> Verdict {
     let mut sweep = Sweep {
         network: &network,
         args,
-        store: open_store(&folder, &|text| print_note(text))?,
+        store: open_store(&folder)?,
         keeper: Keeper::open_store(args.out.as_deref())?,
         runner: Runner::new(cancel_token(), Samples::ONCE)?,
         files: &scratch,
@@ -129,6 +129,7 @@ struct Sweep<'a> {
     known: Known,
     /// Whether a trace permits that a buffer overwrites another.
     permits_in_place: bool,
+    /// The worst exit so far: a false answer is worse than no answer.
     exit: Exit,
     bar: Progress,
 }
@@ -161,7 +162,7 @@ impl Sweep<'_> {
                 trace.instance.load().bytes.get()
             }
             Err(failure) => {
-                self.worsen_exit(Exit::Incomplete);
+                self.exit = self.exit.or_worse(Exit::Incomplete);
                 if matches!(column, Column::Load) {
                     print_note(&format!("{}: {}", source.name, failure.full_message()));
                 }
@@ -195,7 +196,7 @@ impl Sweep<'_> {
         let answer = tally.rows.first().filter(|row| row.status.is_answer());
         if answer.is_none() && !tally.interrupted {
             let lie = tally.rows.first().is_some_and(|row| row.status.is_lie());
-            self.worsen_exit(if lie { Exit::Invalid } else { Exit::Incomplete });
+            self.exit = self.exit.or_worse(if lie { Exit::Invalid } else { Exit::Incomplete });
             let row = tally.rows.first();
             let reason = row.map_or("", |row| row.reason.as_str());
             print_note(&format!("{planner} on {}: no answer: {reason}", planners.tasks[0].source.name));
@@ -212,29 +213,22 @@ impl Sweep<'_> {
                 "{} on {}: did not settle within {SETTLING} propagations",
                 entry.key, source.name
             ));
-            self.worsen_exit(Exit::Incomplete);
+            self.exit = self.exit.or_worse(Exit::Incomplete);
             SETTLING
         });
         let order = simulated::Order { rounds, timed: 0, capacity: None };
         let row = play_stream(entry, &stream, order).into_row(entry, &stream, order, SUITE);
         let exit = exit_of(std::slice::from_ref(&row));
         if exit != Exit::Complete {
-            self.worsen_exit(exit);
+            self.exit = self.exit.or_worse(exit);
             print_note(&format!("{} on {}: {}", entry.key, source.name, row.performance.reason));
             return Ok(None);
         }
         let last = row.performance.samples.last().and_then(|sample| sample.reserved_peak);
         if !self.keeper.keep_rows(std::slice::from_ref(&row)) {
-            self.worsen_exit(Exit::Incomplete);
+            self.exit = self.exit.or_worse(Exit::Incomplete);
         }
         Ok(last)
-    }
-
-    /// Records the worse exit code: a false answer is worse than no answer.
-    fn worsen_exit(&mut self, exit: Exit) {
-        if exit.code() > self.exit.code() {
-            self.exit = exit;
-        }
     }
 
     fn all_fits(&mut self, columns: &[Column], kept: u64, capacity: u64) -> Result<Vec<Fit>, Failure> {

@@ -35,17 +35,13 @@ fn verify_plan(source: &Source, file: &str, output: Output) -> Verdict {
     let trace = inputs::open_trace(source)?;
     let file = inputs::plan_file(file)?;
     match trace.instance.verify(file.plan_for(&trace)?) {
-        Ok(plan) => {
-            output.print_either(&valid_object(&plan), valid_text(&plan))?;
-            Ok(Exit::Complete)
-        }
+        Ok(plan) => output.print_result(&valid_object(&plan), valid_text(&plan), Exit::Complete),
         Err(violation) => {
             let mut text = violation_text(&violation, &trace);
             if matches!(violation, Violation::WrongCount { .. }) {
                 text += &format!("  {}\n", file.unmatched_ids(&trace));
             }
-            output.print_either(&violation_object(&violation, &trace), &text)?;
-            Ok(Exit::Invalid)
+            output.print_result(&violation_object(&violation, &trace), text, Exit::Invalid)
         }
     }
 }
@@ -91,7 +87,8 @@ fn valid_text(plan: &VerifiedPlan<'_>) -> Text {
 }
 
 fn violation_object(violation: &Violation, trace: &Trace) -> Value {
-    let names: Vec<&str> = violation.buffers().iter().map(|&id| buffer_name(trace, id)).collect();
+    let name = |id: &BufferId| trace.labels.buffers.get(id.index()).map_or("", |label| label.name.as_str());
+    let names: Vec<&str> = violation.buffers().iter().map(name).collect();
     json!({
         "version": JSON_VERSION,
         "valid": false,
@@ -114,8 +111,4 @@ fn violation_text(violation: &Violation, trace: &Trace) -> String {
         text += &format!("  buffer {id} is `{}`, live {live}{row}\n", label.name);
     }
     text
-}
-
-fn buffer_name(trace: &Trace, id: BufferId) -> &str {
-    trace.labels.buffers.get(id.index()).map_or("", |label| label.name.as_str())
 }

@@ -7,11 +7,11 @@ use planlab_results::{Record, Status};
 use serde_json::{Value, json};
 
 use crate::shell::JSON_VERSION;
-use crate::shell::quantity::{self, format_memory, format_percent};
+use crate::shell::exit::Exit;
+use crate::shell::quantity::{self, as_seconds, format_memory, format_percent};
 use planlab_results::table::Table;
 
 /// One cell as `plan --json` and `bench --json` print it.
-#[expect(clippy::cast_precision_loss, reason = "seconds as a number")]
 pub(crate) fn record_object(record: &Record) -> Value {
     json!({
         "version": JSON_VERSION,
@@ -33,20 +33,19 @@ pub(crate) fn record_object(record: &Record) -> Value {
         "detail": record.status.name(),
         "reason": record.reason,
         "stop": record.stop,
-        "seconds": record.median_ns().map(|ns| ns as f64 / 1e9),
+        "seconds": record.median_ns().map(as_seconds),
         "threads": record.threads(),
         "hints": hints_digest(record),
         "capacity": record.target_bytes,
         "work": record.work,
         "work_limit": record.work_limit,
-        "reported_seconds": record.reported_ns.map(|ns| ns as f64 / 1e9),
+        "reported_seconds": record.reported_ns.map(as_seconds),
         "peak_rss": record.peak_rss_bytes,
         "hand_overs": record.hand_overs,
     })
 }
 
 /// A scheduler's cell as `bench --json` prints it.
-#[expect(clippy::cast_precision_loss, reason = "seconds as a number")]
 pub(crate) fn schedule_object(row: &ScheduleRow) -> Value {
     json!({
         "version": JSON_VERSION,
@@ -59,9 +58,9 @@ pub(crate) fn schedule_object(row: &ScheduleRow) -> Value {
         "repetition": row.repetition,
         "status": row.status.name(),
         "reason": row.reason,
-        "seconds": row.iteration_ns.map(|ns| ns as f64 / 1e9),
+        "seconds": row.iteration_ns.map(as_seconds),
         "images_per_second": row.images_per_second(),
-        "bound_seconds": row.bound_ns as f64 / 1e9,
+        "bound_seconds": as_seconds(row.bound_ns),
         "bound_scope": row.bound_scope,
         "bound_evidence": row.bound_evidence,
         "gap": row.gap(),
@@ -71,12 +70,11 @@ pub(crate) fn schedule_object(row: &ScheduleRow) -> Value {
         "live_peak": row.live_peak,
         "height": row.height,
         "fits": row.fits_memory(),
-        "elapsed": row.elapsed_ns.map(|ns| ns as f64 / 1e9),
+        "elapsed": row.elapsed_ns.map(as_seconds),
     })
 }
 
 /// An online allocator on a workload as `bench --json` prints it.
-#[expect(clippy::cast_precision_loss, reason = "seconds as a number")]
 pub(crate) fn baseline_object(row: &ReplayRow) -> Value {
     json!({
         "version": JSON_VERSION,
@@ -91,7 +89,7 @@ pub(crate) fn baseline_object(row: &ReplayRow) -> Value {
         "requested_peak": row.requested_peak,
         "device_allocations": row.performance.device_allocations,
         "search_steps": row.performance.search_steps,
-        "seconds": row.performance.samples.last().map(|sample| sample.wall_ns as f64 / 1e9),
+        "seconds": row.performance.samples.last().map(|sample| as_seconds(sample.wall_ns)),
     })
 }
 
@@ -102,7 +100,7 @@ fn hints_digest(record: &Record) -> Option<String> {
 }
 
 /// Whether a planner that was cut short left a verified plan.
-pub(crate) const fn left_a_plan(record: &Record) -> bool {
+const fn left_a_plan(record: &Record) -> bool {
     let broke_off = matches!(
         record.status,
         Status::Timeout | Status::OutOfMemory | Status::Crashed | Status::Killed | Status::Interrupted
@@ -110,6 +108,21 @@ pub(crate) const fn left_a_plan(record: &Record) -> bool {
     match (record.height, record.target_bytes) {
         (Some(height), Some(capacity)) => broke_off && height <= capacity,
         (height, _) => broke_off && height.is_some(),
+    }
+}
+
+/// Whether the plan of a cell counts, if there is one.
+pub(crate) fn counts_plan(record: &Record) -> bool {
+    matches!(record.status, Status::Optimal | Status::Feasible) || left_a_plan(record)
+}
+
+/// The exit code of a verb that makes one plan.
+pub(crate) fn exit_of_plan(record: &Record, has_plan: bool) -> Exit {
+    match record.status {
+        Status::Interrupted => Exit::Interrupted,
+        status if status.is_lie() => Exit::Invalid,
+        _ if has_plan => Exit::Complete,
+        _ => Exit::Incomplete,
     }
 }
 

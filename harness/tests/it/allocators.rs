@@ -1,6 +1,6 @@
 //! Compares our pools with real ones: bytes reserved for the same requests.
 
-use crate::common::{json, run, write};
+use crate::common::{assert_tells, folder_with, json, run};
 use planlab_dsa::{OnlineAllocator, Simulated, Step, Usage};
 use planlab_solvers::online::{ProfileGuided, Requests, Simulator, find_allocator};
 use planlab_workloads::{Catalog, expected};
@@ -49,48 +49,30 @@ fn the_cupy_pool_holds_what_the_real_one_holds_after_a_whole_process() {
     }
 }
 
-/// Bytes reserved after five propagations, by an independent prototype of each pool's rules.
+/// Bytes that Chainer's requests reserve after five propagations, by an independent prototype of each pool's rules.
 const PROPAGATIONS: [(&str, [u64; 5]); 7] = [
-    ("chainer/alexnet/infer/b1", [25_165_824, 19_922_944, 10_622_464, 16_281_600, 20_328_448]),
-    ("chainer/googlenet/infer/b1", [25_165_824, 15_728_640, 13_808_128, 36_311_040, 32_399_360]),
-    ("chainer/resnet50/infer/b1", [27_262_976, 32_505_856, 22_639_104, 37_953_536, 42_110_976]),
-    ("chainer/alexnet/train/b32", [488_636_416, 536_870_912, 392_278_016, 493_502_464, 637_943_808]),
+    ("alexnet/infer/b1", [25_165_824, 19_922_944, 10_622_464, 16_281_600, 20_328_448]),
+    ("googlenet/infer/b1", [25_165_824, 15_728_640, 13_808_128, 36_311_040, 32_399_360]),
+    ("resnet50/infer/b1", [27_262_976, 32_505_856, 22_639_104, 37_953_536, 42_110_976]),
+    ("alexnet/train/b32", [488_636_416, 536_870_912, 392_278_016, 493_502_464, 637_943_808]),
+    ("googlenet/train/b32", [1_556_086_784, 2_214_592_512, 1_150_837_248, 1_794_625_536, 1_877_897_216]),
+    ("resnet50/train/b32", [3_227_516_928, 4_362_076_160, 3_076_393_472, 3_369_426_944, 3_977_601_024]),
     (
-        "chainer/googlenet/train/b32",
-        [1_556_086_784, 2_214_592_512, 1_150_837_248, 1_794_625_536, 1_877_897_216],
-    ),
-    (
-        "chainer/resnet50/train/b32",
-        [3_227_516_928, 4_362_076_160, 3_076_393_472, 3_369_426_944, 3_977_601_024],
-    ),
-    (
-        "chainer/inception-resnet-v2/train/b32",
+        "inception-resnet-v2/train/b32",
         [6_796_869_632, 8_589_934_592, 6_307_712_000, 7_992_172_544, 8_863_866_880],
     ),
 ];
 
 /// The same after a whole process.
 const PROCESSES: [(&str, [u64; 5]); 5] = [
+    ("alexnet/process/b32", [1_231_028_224, 2_182_086_656, 1_186_676_736, 2_214_359_040, 2_278_899_712]),
+    ("googlenet/process/b32", [1_654_652_928, 2_213_543_936, 1_467_146_240, 2_014_937_088, 2_052_345_856]),
+    ("resnet50/process/b32", [3_443_523_584, 4_303_355_904, 3_475_682_304, 3_715_989_504, 4_370_620_416]),
     (
-        "chainer/alexnet/process/b32",
-        [1_231_028_224, 2_182_086_656, 1_186_676_736, 2_214_359_040, 2_278_899_712],
-    ),
-    (
-        "chainer/googlenet/process/b32",
-        [1_654_652_928, 2_213_543_936, 1_467_146_240, 2_014_937_088, 2_052_345_856],
-    ),
-    (
-        "chainer/resnet50/process/b32",
-        [3_443_523_584, 4_303_355_904, 3_475_682_304, 3_715_989_504, 4_370_620_416],
-    ),
-    (
-        "chainer/inception-resnet-v2/process/b32",
+        "inception-resnet-v2/process/b32",
         [7_346_323_456, 8_589_934_592, 7_116_057_088, 8_703_287_296, 9_758_015_488],
     ),
-    (
-        "chainer/seq2seq/process/b32",
-        [3_886_022_656, 8_589_934_592, 4_254_865_408, 7_729_049_600, 4_748_935_168],
-    ),
+    ("seq2seq/process/b32", [3_886_022_656, 8_589_934_592, 4_254_865_408, 7_729_049_600, 4_748_935_168]),
 ];
 
 const POOLS: [&str; 5] =
@@ -98,14 +80,13 @@ const POOLS: [&str; 5] =
 
 #[test]
 fn the_other_pools_hold_what_a_prototype_of_them_holds() {
-    for (workload, totals) in PROPAGATIONS {
-        for (key, total) in POOLS.into_iter().zip(totals) {
-            assert_eq!(play(workload, key, 5, None).reserved_peak.get(), total, "{key} {workload}");
-        }
-    }
-    for (workload, totals) in PROCESSES {
-        for (key, total) in POOLS.into_iter().zip(totals) {
-            assert_eq!(play(workload, key, 1, None).reserved_peak.get(), total, "{key} {workload}");
+    for (table, iterations) in [(&PROPAGATIONS[..], 5), (&PROCESSES, 1)] {
+        for (workload, totals) in table {
+            let workload = format!("chainer/{workload}");
+            for (key, &total) in POOLS.into_iter().zip(totals) {
+                let usage = play(&workload, key, iterations, None);
+                assert_eq!(usage.reserved_peak.get(), total, "{key} {workload}");
+            }
         }
     }
 }
@@ -181,13 +162,10 @@ fn simulate_prints_what_a_pool_reserves_and_costs() {
 
 #[test]
 fn simulate_says_where_the_memory_ended() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", "id,lower,upper,size\nx,0,3,4096\ny,1,2,1024\nz,2,5,4096\n");
+    let folder = folder_with("t.csv", "id,lower,upper,size\nx,0,3,4096\ny,1,2,1024\nz,2,5,4096\n");
     let arguments = ["simulate", "t.csv", "--allocator", "cupy1-pool", "--capacity", "6000"];
     let row = json(folder.path(), &arguments, 3);
     assert_eq!((&row["status"], &row["reserved_peak"]), (&"out-of-memory".into(), &5120.into()));
-    let (_, told) = run(folder.path(), &arguments, 3);
-    assert!(told.contains("buffer 2: out of memory: 4096 bytes"), "{told}");
-    let (_, told) = run(folder.path(), &["simulate", "t.csv", "--allocator", "cupy2rc1-pol"], 2);
-    assert!(told.contains("cupy2rc1-pool"), "{told}");
+    assert_tells(&folder, &arguments, 3, &["buffer 2: out of memory: 4096 bytes"]);
+    assert_tells(&folder, &["simulate", "t.csv", "--allocator", "cupy2rc1-pol"], 2, &["cupy2rc1-pool"]);
 }

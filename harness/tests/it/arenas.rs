@@ -1,19 +1,21 @@
 //! Several arenas: every buffer names its own, and figures and pictures are of each.
 
-use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use tempfile::tempdir;
+use tempfile::{TempDir, tempdir};
 
-use crate::common::{json, run, write};
+use crate::common::{assert_tells, folder_with, json, run, write};
 
 const HEAD: &str = "# arena sram: 262144\n# arena dram: 16777216\n";
 /// The load of `sram` is at step 2, that of `dram` at step 5.
 const TWO: &str = "id,lower,upper,size,arena\na,0,4,100000,sram\nb,2,6,120000,sram\nc,0,1,3000000,dram\nd,5,6,8000000,dram\n";
 
-fn write_trace(folder: &Path) {
-    write(folder, "t.csv", format!("{HEAD}{TWO}"));
+/// A folder with the trace and a plan of it.
+fn planned() -> TempDir {
+    let folder = folder_with("t.csv", format!("{HEAD}{TWO}"));
+    run(folder.path(), &["plan", "t.csv", "-o", "p.csv"], 0);
+    folder
 }
 
 fn sizes(object: &Value, what: &str) -> Vec<Option<u64>> {
@@ -43,8 +45,7 @@ fn a_buffer_without_an_arena_is_refused() {
         ),
     ] {
         write(folder.path(), "t.csv", &text);
-        let (_, stderr) = run(folder.path(), &["plan", "t.csv"], 2);
-        assert!(stderr.contains(&message), "{text}{stderr}");
+        assert_tells(&folder, &["plan", "t.csv"], 2, &[&message]);
     }
     // One arena is nobody's choice, and one without a name is named by an empty cell.
     for text in [
@@ -58,8 +59,7 @@ fn a_buffer_without_an_arena_is_refused() {
 
 #[test]
 fn figures_are_of_each_arena() {
-    let folder = tempdir().expect("a folder");
-    write_trace(folder.path());
+    let folder = planned();
     let plan = json(folder.path(), &["plan", "t.csv"], 0);
     let expected = json!([
         { "name": "sram", "capacity": 262_144, "height": 220_000, "load": 220_000 },
@@ -67,7 +67,6 @@ fn figures_are_of_each_arena() {
     ]);
     assert_eq!(plan["arenas"], expected);
     assert_eq!((&plan["height"], &plan["load"]), (&json!(8_220_000), &json!(8_220_000)));
-    run(folder.path(), &["plan", "t.csv", "-o", "p.csv"], 0);
     assert_eq!(json(folder.path(), &["verify", "t.csv", "p.csv"], 0)["arenas"], expected);
     for picture in ["a.svg", "a.png", "a.html"] {
         assert_eq!(json(folder.path(), &["show", "t.csv", "p.csv", "-o", picture], 0)["arenas"], expected);
@@ -83,9 +82,7 @@ fn figures_are_of_each_arena() {
 
 #[test]
 fn no_step_is_said_of_a_sum() {
-    let folder = tempdir().expect("a folder");
-    write_trace(folder.path());
-    run(folder.path(), &["plan", "t.csv", "-o", "p.csv"], 0);
+    let folder = planned();
     let said = |words: &[&str]| run(folder.path(), words, 0).0;
     let line = |text: &str, start: &str| {
         let line = text.lines().find(|line| line.starts_with(start));
@@ -114,9 +111,7 @@ fn no_step_is_said_of_a_sum() {
 
 #[test]
 fn pictures_have_an_axis_for_each_arena() {
-    let folder = tempdir().expect("a folder");
-    write_trace(folder.path());
-    run(folder.path(), &["plan", "t.csv", "-o", "p.csv"], 0);
+    let folder = planned();
     for words in [&["t.csv", "p.csv"][..], &["t.csv"]] {
         run(folder.path(), &[&["show"][..], words, &["-o", "t.svg"]].concat(), 0);
         let svg = std::fs::read_to_string(folder.path().join("t.svg")).expect("written");
@@ -141,9 +136,7 @@ fn pictures_have_an_axis_for_each_arena() {
 
 #[test]
 fn one_memory_refuses_several_arenas() {
-    let folder = tempdir().expect("a folder");
-    write_trace(folder.path());
-    run(folder.path(), &["plan", "t.csv", "-o", "p.csv"], 0);
+    let folder = planned();
     for (words, reason) in [
         (&["simulate", "t.csv", "--allocator", "cupy2rc1-pool"][..], "a simulated allocator has one memory"),
         (&["replay", "t.csv", "--allocator", "glibc"], "a replay has one memory"),
@@ -156,16 +149,14 @@ fn one_memory_refuses_several_arenas() {
         (&["export", "requests", "t.csv", "p.csv", "-o", "t.txt"], "which arena a buffer lies in"),
         (&["export", "minimalloc", "t.csv", "-o", "m.csv"], "which arena a buffer lies in"),
     ] {
-        let (_, stderr) = run(folder.path(), words, 2);
-        assert!(stderr.contains(reason), "{words:?}: {stderr}");
+        assert_tells(&folder, words, 2, &[reason]);
     }
 }
 
 #[test]
 fn a_picture_has_no_thousand_maps() {
-    let folder = tempdir().expect("a folder");
     let rows: String = (0..1_000).map(|number| format!("b{number},0,1,8,a{number}\n")).collect();
-    write(folder.path(), "t.csv", format!("id,lower,upper,size,arena\n{rows}"));
+    let folder = folder_with("t.csv", format!("id,lower,upper,size,arena\n{rows}"));
     let (_, stderr) = run(folder.path(), &["show", "t.csv", "-o", "t.png"], 2);
     assert!(stderr.contains("t.csv has 1000 arenas, and a picture shows at most 64"), "{stderr}");
 }

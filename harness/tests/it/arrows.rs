@@ -13,7 +13,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("planlab-graph", &["planlab-dsa", "planlab-files"]),
     ("planlab-solvers", &["planlab-dsa", "planlab-graph"]),
     ("planlab-workloads", &["planlab-dsa", "planlab-graph", "planlab-files"]),
-    ("planlab-replay", &["planlab-dsa", "planlab-graph"]),
+    ("planlab-replay", &["planlab-dsa"]),
     ("planlab-results", &["planlab-dsa", "planlab-files"]),
     ("planlab-reports", &["planlab-dsa", "planlab-results", "planlab-files"]),
     ("planlab-interpose", &["planlab-dsa", "planlab-solvers", "planlab-replay"]),

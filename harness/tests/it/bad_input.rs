@@ -1,6 +1,6 @@
 //! Bad input gets an error that names file, line and reason, and exit code 2; nothing is half-written.
 
-use crate::common::{json, planlab, run, write};
+use crate::common::{assert_tells, folder_with, json, planlab, run, words, write};
 use tempfile::tempdir;
 
 const HEADER: &str = "id,lower,upper,size\n";
@@ -38,29 +38,22 @@ fn a_truncated_zst_is_refused() {
     run(folder.path(), &["generate", "uniform", "n=1000", "-o", "whole.csv.zst"], 0);
     let whole = std::fs::read(folder.path().join("whole.csv.zst")).expect("written");
     write(folder.path(), "torn.csv.zst", &whole[..whole.len() / 2]);
-    let (_, stderr) = run(folder.path(), &["bound", "torn.csv.zst"], 2);
-    assert!(stderr.contains("torn.csv.zst"), "{stderr}");
+    assert_tells(&folder, &["bound", "torn.csv.zst"], 2, &["torn.csv.zst"]);
 }
 
 #[test]
 fn crlf_and_a_bom_are_read() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "dos.csv", "\u{feff}id,lower,upper,size\r\na,0,2,4\r\n\r\nb,1,3,8\r\n");
+    let folder = folder_with("dos.csv", "\u{feff}id,lower,upper,size\r\na,0,2,4\r\n\r\nb,1,3,8\r\n");
     assert_eq!(json(folder.path(), &["bound", "dos.csv"], 0)["load"], 12);
 }
 
 #[test]
 fn unknown_names_get_the_nearest_ones() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "ok.csv", format!("{HEADER}a,0,1,4\n"));
-    let (_, stderr) = run(folder.path(), &["plan", "ok.csv", "--planner", "bestfit"], 2);
-    assert!(stderr.contains("best-fit"), "{stderr}");
-    let (_, stderr) = run(folder.path(), &["plan", "chainer/alexnet/train/b33"], 2);
-    assert!(stderr.contains("chainer/alexnet/train/b32"), "{stderr}");
-    let (_, stderr) = run(folder.path(), &["bench", "--suite", "smok", "--out", "r"], 2);
-    assert!(stderr.contains("smoke"), "{stderr}");
-    let (_, stderr) = run(folder.path(), &["generate", "unifrom", "n=10"], 2);
-    assert!(stderr.contains("uniform"), "{stderr}");
+    let folder = folder_with("ok.csv", format!("{HEADER}a,0,1,4\n"));
+    assert_tells(&folder, &["plan", "ok.csv", "--planner", "bestfit"], 2, &["best-fit"]);
+    assert_tells(&folder, &["plan", "chainer/alexnet/train/b33"], 2, &["chainer/alexnet/train/b32"]);
+    assert_tells(&folder, &["bench", "--suite", "smok", "--out", "r"], 2, &["smoke"]);
+    assert_tells(&folder, &["generate", "unifrom", "n=10"], 2, &["uniform"]);
     let (_, stderr) = run(folder.path(), &["generate", "uniform", "m=10"], 2);
     assert!(stderr.contains("`n`") || stderr.contains(" n"), "{stderr}");
     run(folder.path(), &["frobnicate"], 2);
@@ -74,19 +67,10 @@ fn a_folder_that_cannot_be_written_is_bad_input() {
     let folder = tempdir().expect("a folder");
     // Not even root writes into /proc.
     for arguments in [
-        vec!["generate", "uniform", "n=10", "-o", "/proc/planlab/trace.csv"],
-        vec![
-            "bench",
-            "--workload",
-            "synthetic/uniform/n10/s1",
-            "--planner",
-            "bump",
-            "--out",
-            "/proc/planlab",
-        ],
+        words("generate uniform n=10 -o /proc/planlab/trace.csv"),
+        words("bench --workload synthetic/uniform/n10/s1 --planner bump --out /proc/planlab"),
     ] {
-        let (_, stderr) = run(folder.path(), &arguments, 2);
-        assert!(stderr.contains("/proc/planlab"), "{stderr}");
+        assert_tells(&folder, &arguments, 2, &["/proc/planlab"]);
     }
 }
 
@@ -103,10 +87,9 @@ fn a_full_disk_is_exit_code_3_and_leaves_nothing() {
         eprintln!("skipped: a small disk cannot be mounted here");
         return;
     }
-    let output = planlab(folder.path())
-        .args(["generate", "uniform", "n=20000", "-o", "disk/trace.csv"])
-        .output()
-        .expect("the binary runs");
+    let mut generate = planlab(folder.path());
+    let output = generate.args(["generate", "uniform", "n=20000", "-o", "disk/trace.csv"]).output();
+    let output = output.expect("the binary runs");
     let left = std::fs::read_dir(&disk).expect("readable").count();
     let unmounted = std::process::Command::new("umount").arg(&disk).status().expect("umount runs");
     assert!(unmounted.success());
@@ -116,8 +99,7 @@ fn a_full_disk_is_exit_code_3_and_leaves_nothing() {
 
 #[test]
 fn a_plan_that_lies_is_exit_code_4_with_buffers_and_steps() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", "id,lower,upper,size,alignment\na,0,4,8,4\nb,2,6,8,4\n");
+    let folder = folder_with("t.csv", "id,lower,upper,size,alignment\na,0,4,8,4\nb,2,6,8,4\n");
     let plan = |a: &str, b: &str| {
         format!(
             "# planlab: plan\nid,lower,upper,size,alignment,offset,overwrites\na,0,4,8,4,{a},\nb,2,6,8,4,{b},\n"
@@ -148,11 +130,9 @@ fn a_plan_that_lies_is_exit_code_4_with_buffers_and_steps() {
 
 #[test]
 fn a_plan_given_as_a_trace_is_refused_unless_pins_are_meant() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", format!("{HEADER}a,0,4,8\nb,2,6,8\n"));
+    let folder = folder_with("t.csv", format!("{HEADER}a,0,4,8\nb,2,6,8\n"));
     run(folder.path(), &["plan", "t.csv", "--planner", "bump", "-o", "p.csv"], 0);
-    let (_, stderr) = run(folder.path(), &["plan", "p.csv"], 2);
-    assert!(stderr.contains("pins"), "{stderr}");
+    assert_tells(&folder, &["plan", "p.csv"], 2, &["pins"]);
     let pinned = json(folder.path(), &["plan", "p.csv", "--pins", "--planner", "first-fit/size"], 0);
     assert_eq!(pinned["height"], 16);
     let unsupported = json(folder.path(), &["plan", "p.csv", "--pins", "--planner", "best-fit"], 3);
@@ -206,9 +186,8 @@ fn embedded_suites_name_what_there_is() {
     let folder = tempdir().expect("a folder");
     for name in ["all", "exact", "public", "recorded", "scale", "seeds", "smoke", "synthetic"] {
         // No instance is read: an unknown planner is refused once all names were checked.
-        let words =
-            ["bench", "--suite", name, "--planner", "mxnet-sharing/published", "--dry-run", "--out", "none"];
-        let output = planlab(folder.path()).args(words).output().expect("the binary runs");
+        let bench = words("bench --planner mxnet-sharing/published --dry-run --out none --suite");
+        let output = planlab(folder.path()).args(bench).arg(name).output().expect("the binary runs");
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(!told.contains(".toml:"), "{name}: {told}");
     }

@@ -1,6 +1,6 @@
 //! Online allocators beside the planners of a suite, and streams of propagations.
 
-use crate::common::{json, json_lines, run, write};
+use crate::common::{assert_shows, assert_tells, folder_with, json, json_lines, run, write};
 use planlab_dsa::performance::End;
 use planlab_results::replay::{ReplayRow, read_rows};
 use tempfile::tempdir;
@@ -18,8 +18,7 @@ allocators = [\"cupy2rc1-pool\"]
 
 #[test]
 fn bench_plays_the_allocators_of_a_suite_once() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "pools.toml", SUITE);
+    let folder = folder_with("pools.toml", SUITE);
     let bench = ["bench", "--suite", "./pools.toml", "--out", "store", "--json"];
     let (stdout, stderr) = run(folder.path(), &bench, 0);
     let lines = json_lines(&stdout);
@@ -46,8 +45,7 @@ fn bench_plays_the_allocators_of_a_suite_once() {
 
 #[test]
 fn what_is_missing_alone_is_played_and_shards_share_it() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "pools.toml", SUITE);
+    let folder = folder_with("pools.toml", SUITE);
     let bench = |words: &[&str]| {
         let all = [&["bench", "--suite", "./pools.toml"][..], words].concat();
         run(folder.path(), &all, 0)
@@ -84,25 +82,27 @@ fn traces_in_turn_are_a_stream_with_a_row_for_the_report() {
     assert_eq!((&object["iterations"], &object["sequence"][3]), (&2.into(), &keys[3].as_str().into()));
     let propagations = object["propagations"].as_array().expect("each of them");
     assert_eq!(propagations.len(), 8);
-    assert!(propagations[7]["plans"].as_u64() > propagations[0]["plans"].as_u64(), "{object}");
-    assert!(propagations[7]["planning_seconds"].as_f64() > Some(0.0));
+    let plans: Vec<u64> = propagations.iter().filter_map(|one| one["plans"].as_u64()).collect();
+    assert!(plans[0] == 1 && plans[7] > 1 && plans.is_sorted(), "planned anew where they differ: {plans:?}");
+    let planning = |at: usize| propagations[at]["planning_seconds"].as_f64();
+    assert!(planning(7) > planning(0) && planning(0) >= Some(0.0), "{object}");
     let rows = read_rows(folder.path().join("store")).expect("rows");
-    assert_eq!((rows.len(), rows[0].performance.samples.len(), rows[0].sequence.len()), (1, 8, 4));
+    let samples = &rows[0].performance.samples;
+    assert_eq!((rows.len(), samples.len(), rows[0].sequence.len()), (1, 8, 4));
+    assert_eq!(object["requests"], 2 * rows[0].requests);
+    assert!(samples.iter().all(|one| one.reserved > Some(0) && one.reserved_peak >= one.reserved));
     assert_eq!(rows[0].retained, Some(2_774_190_592));
     words.push("--samples");
-    let (text, _) = run(folder.path(), &words, 0);
-    assert!(text.contains("in 4 propagations") && text.contains("planning so far"), "{text}");
+    assert_shows(&folder, &words, 0, &["in 4 propagations", "planning so far"]);
     assert_eq!(read_rows(folder.path().join("store")).expect("rows").len(), 1, "the same cell again");
 }
 
 #[test]
 fn what_cannot_be_a_stream_is_refused() {
     let folder = tempdir().expect("a folder");
-    let (_, stderr) = run(folder.path(), &["simulate", "-", "-", "--allocator", "tlsf"], 2);
-    assert!(stderr.contains("named twice"), "{stderr}");
+    assert_tells(&folder, &["simulate", "-", "-", "--allocator", "tlsf"], 2, &["named twice"]);
     let two = ["simulate", "chainer/alexnet/infer/b1", "chainer/googlenet/infer/b1", "--allocator", "tlsf"];
-    let (_, stderr) = run(folder.path(), &[&two[..], &["--until", "3"]].concat(), 2);
-    assert!(stderr.contains("--until is a step of one trace"), "{stderr}");
+    assert_tells(&folder, &[&two[..], &["--until", "3"]].concat(), 2, &["--until is a step of one trace"]);
     run(folder.path(), &["simulate", "--allocator", "tlsf"], 2);
     write(folder.path(), "taken", "");
     let (stdout, _) =
@@ -116,9 +116,7 @@ fn what_cannot_be_a_stream_is_refused() {
 #[cfg(feature = "reports")]
 #[test]
 fn a_report_of_simulated_pools_has_the_papers_totals() {
-    let folder = tempdir().expect("a folder");
-    write(
-        folder.path(),
+    let folder = folder_with(
         "pools.toml",
         SUITE.replace("\"profile-guided\"", "\"profile-guided\", \"network-wise\""),
     );
@@ -127,9 +125,7 @@ fn a_report_of_simulated_pools_has_the_papers_totals() {
     let read = |name: &str| std::fs::read_to_string(folder.path().join("out").join(name)).expect(name);
     let memory = read("tables/memory-by-net.csv");
     let line = memory.lines().find(|line| line.starts_with("chainer/alexnet/train/b32")).expect("AlexNet");
-    for total in ["748544000", "1503106048", "1207824896", "1104251904"] {
-        assert!(line.contains(total), "{total}: {line}");
-    }
+    crate::common::assert_has(line, &["748544000", "1503106048", "1207824896", "1104251904"]);
     assert_eq!(read("tables/memory-published.csv").matches("within its rounding").count(), 2);
     let pools = read("tables/online-allocators.csv");
     assert!(pools.contains("cupy2rc1-pool") && pools.contains("chainer/alexnet/infer/b1"), "{pools}");

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::common::{self, figure, json, run, write};
+use crate::common::{self, assert_shows, assert_tells, figure, folder_with, json, run, write};
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -41,29 +41,24 @@ fn one_plan_is_enough_for_all_batch_sizes() {
     // Another planner has a plan of its own.
     assert_eq!(plan(folder.path(), "b1.csv", &["--planner", "best-fit"])["cached"], false);
     assert_eq!(files(folder.path()).len(), 2);
-    let (text, _) = run(folder.path(), &["plan", "b2.csv", "--cache", "kept"], 0);
-    assert!(text.contains("cached"), "{text}");
+    assert_shows(&folder, &["plan", "b2.csv", "--cache", "kept"], 0, &["cached"]);
     assert_eq!(json(folder.path(), &["plan", "b1.csv"], 0)["cached"], false);
 }
 
 #[test]
 fn a_file_that_is_damaged_or_false_is_made_anew() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", net(1));
+    let folder = folder_with("t.csv", net(1));
     plan(folder.path(), "t.csv", &[]);
     let file = files(folder.path()).pop().expect("one");
     let kept = std::fs::read_to_string(&file).expect("text");
     let value: Value = serde_json::from_str(&kept).expect("JSON");
-    let all_at_0 = {
+    let changed = |change: fn(&mut Value)| {
         let mut value = value.clone();
-        value["plan"]["offsets"] = vec![0; 4].into();
+        change(&mut value);
         value.to_string()
     };
-    let later = {
-        let mut value = value.clone();
-        value["version"] = 99.into();
-        value.to_string()
-    };
+    let all_at_0 = changed(|value| value["plan"]["offsets"] = vec![0; 4].into());
+    let later = changed(|value| value["version"] = 99.into());
     let torn = kept[..kept.len() / 2].to_owned();
     for bad in [all_at_0, later, torn, String::new()] {
         std::fs::write(&file, &bad).expect("writable");
@@ -78,8 +73,7 @@ fn a_file_that_is_damaged_or_false_is_made_anew() {
 
 #[test]
 fn more_time_is_a_new_search_from_the_old_plan() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", common::ABOVE);
+    let folder = folder_with("t.csv", common::ABOVE);
     let limited = |work: &str| {
         let limits = ["--planner", "lns", "--threads", "1", "--time-limit", "60s", "--work-limit", work];
         plan(folder.path(), "t.csv", &limits)
@@ -100,18 +94,15 @@ fn more_time_is_a_new_search_from_the_old_plan() {
 
 #[test]
 fn a_folder_that_cannot_be_made_is_told() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", net(1));
+    let folder = folder_with("t.csv", net(1));
     write(folder.path(), "kept", "no folder");
-    let (_, stderr) = run(folder.path(), &["plan", "t.csv", "--cache", "kept"], 2);
-    assert!(stderr.contains("kept"), "{stderr}");
+    assert_tells(&folder, &["plan", "t.csv", "--cache", "kept"], 2, &["kept"]);
 }
 
 #[test]
 fn a_plan_of_another_batch_size_is_a_start() {
-    let folder = tempdir().expect("a folder");
     let weights = |batch: u64| net(batch) + "weight,0,6,5000\n";
-    write(folder.path(), "b1.csv", weights(1));
+    let folder = folder_with("b1.csv", weights(1));
     write(folder.path(), "b3.csv", weights(3));
     run(folder.path(), &["plan", "b1.csv", "-o", "old.csv"], 0);
     let arguments = ["plan", "b3.csv", "--carry", "old.csv", "--of", "b1.csv"];
@@ -122,12 +113,10 @@ fn a_plan_of_another_batch_size_is_a_start() {
         assert_eq!(row["hints"].is_string(), planner == "portfolio", "{row}");
         assert!(planner != "portfolio" || figure(&row, "height") <= carried, "{row}");
     }
-    let (text, _) = run(folder.path(), &arguments, 0);
-    assert!(text.contains("carried over"), "{text}");
+    assert_shows(&folder, &arguments, 0, &["carried over"]);
     assert_eq!(json(folder.path(), &["plan", "b1.csv"], 0)["carried"], Value::Null);
     write(folder.path(), "other.csv", weights(2).replace("weight,0,6", "weight,0,5"));
     for (trace, of, word) in [("b3.csv", "b3.csv", "old.csv"), ("other.csv", "b1.csv", "buffer 4")] {
-        let (_, stderr) = run(folder.path(), &["plan", trace, "--carry", "old.csv", "--of", of], 2);
-        assert!(stderr.contains(word), "{stderr}");
+        assert_tells(&folder, &["plan", trace, "--carry", "old.csv", "--of", of], 2, &[word]);
     }
 }

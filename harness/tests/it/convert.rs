@@ -5,13 +5,7 @@ use std::path::Path;
 
 use tempfile::{TempDir, tempdir};
 
-use crate::common::{json, run, write};
-
-/// Paths of samples, from the folder of a test.
-fn sample(name: &str) -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../workloads/data/samples").join(name);
-    path.to_str().expect("text").to_owned()
-}
+use crate::common::{assert_tells, folder_with, json, outputs, planlab, run, sample, write};
 
 #[test]
 fn xlas_own_offsets_are_a_plan_beside_the_trace() {
@@ -35,15 +29,13 @@ fn xlas_own_offsets_are_a_plan_beside_the_trace() {
 fn another_alignment_than_the_frameworks_can_be_asked_for() {
     let folder = tempdir().expect("a folder");
     let dump = sample("jax_mlp.hlo.pb.zst");
-    let (_, told) = run(folder.path(), &["import", &dump, "-o", "t.csv"], 0);
-    assert!(told.contains("; --align takes another"), "{told}");
+    assert_tells(&folder, &["import", &dump, "-o", "t.csv"], 0, &["; --align takes another"]);
     let (_, told) = run(folder.path(), &["import", &dump, "--align", "12KiB", "-o", "t.csv"], 0);
     assert!(!told.contains("--align"), "{told}");
     let load = |words: &[&str]| json(folder.path(), &[&["bound"], words].concat(), 0)["load"].clone();
     assert_eq!(load(&["t.csv"]), load(&[&dump, "--align", "12KiB"]));
     assert_ne!(load(&["t.csv"]), load(&[&dump]));
-    let (_, told) = run(folder.path(), &["import", &dump, "--align", "0", "-o", "t.csv"], 2);
-    assert!(told.contains("'0' for '--align <N>'"), "{told}");
+    assert_tells(&folder, &["import", &dump, "--align", "0", "-o", "t.csv"], 2, &["'0' for '--align <N>'"]);
 }
 
 #[test]
@@ -52,10 +44,8 @@ fn xlas_two_texts_come_through_a_pipe() {
     let texts =
         ["jax_mlp-buffer-assignment.txt", "jax_mlp-live-range.txt"].map(|name| fs::read(sample(name)));
     let joined = texts.map(|text| text.expect("readable")).concat();
-    let mut command = crate::common::planlab(folder.path());
-    let output =
-        command.args(["import", "-", "-o", "t.csv", "--json"]).write_stdin(joined).output().expect("it runs");
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let mut command = planlab(folder.path());
+    outputs(command.args(["import", "-", "-o", "t.csv", "--json"]).write_stdin(joined), 0);
     let (_, told) = run(folder.path(), &["import", &sample("jax_mlp-live-range.txt")], 2);
     assert!(told.contains("it does not say how large values are; join XLA's two texts"), "{told}");
 }
@@ -77,22 +67,25 @@ fn what_has_no_placement_gives_no_plan() {
 
 #[test]
 fn a_damaged_model_is_known_by_its_content_or_its_name() {
-    let folder = tempdir().expect("a folder");
     let model = fs::read(sample("squeezenet1_0_noweights.onnx")).expect("readable");
-    write(folder.path(), "cut.onnx", &model[..3000]);
+    let folder = folder_with("cut.onnx", &model[..3000]);
     write(folder.path(), "text.onnx", "garbage\n");
     write(folder.path(), "cut.tflite", "TFL");
-    for (file, reason) in [
+    for (file, byte, reason) in [
         (
             "cut.onnx",
+            19,
             "cut.onnx: byte 19: field 7 of a message has 17182 bytes, but 2977 follow: the file is cut short",
         ),
-        ("text.onnx", "text.onnx: byte 0: wire type 7: no field of this format has it"),
-        ("cut.tflite", "cut.tflite: byte 3: there is no identifier TFL3"),
+        ("text.onnx", 0, "text.onnx: byte 0: wire type 7: no field of this format has it"),
+        ("cut.tflite", 3, "cut.tflite: byte 3: there is no identifier TFL3"),
     ] {
-        for words in [&["import", file, "-o", "t.csv"][..], &["plan", file], &["explain", file]] {
-            let (_, told) = run(folder.path(), words, 2);
-            assert!(told.contains(reason), "{told}");
+        let import = ["import", file, "-o", "t.csv"];
+        for words in [&import[..], &["plan", file], &["explain", file], &["bound", file]] {
+            let error = json(folder.path(), words, 2);
+            assert_eq!((&error["file"], &error["byte"]), (&file.into(), &byte.into()), "{words:?}: {error}");
+            assert!(error["line"].is_null() && error["exit_code"] == 2, "{words:?}: {error}");
+            assert!(error["error"].as_str().is_some_and(|text| text.contains(reason)), "{words:?}: {error}");
         }
     }
     assert!(!folder.path().join("t.csv").exists());
@@ -118,20 +111,9 @@ fn a_full_disk_is_named_whatever_is_written() {
     assert!(told.contains("<stdout>: cannot be written: No space left"), "{told}");
 }
 
-#[test]
-fn broken_files_name_their_byte() {
-    let folder = tempdir().expect("a folder");
-    let whole = fs::read(sample("squeezenet1_0_noweights.onnx")).expect("readable");
-    write(folder.path(), "cut.onnx", &whole[..5000]);
-    let error = json(folder.path(), &["bound", "cut.onnx"], 2);
-    assert!(error["byte"].as_u64().is_some_and(|byte| byte <= 5000) && error["line"].is_null(), "{error}");
-    assert_eq!((error["file"].as_str(), error["exit_code"].as_u64()), (Some("cut.onnx"), Some(2)));
-}
-
 /// A trace of three buffers and a plan of height 96.
 fn planned() -> TempDir {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", "id,lower,upper,size\na,0,3,64\nb,1,4,32\nc,3,5,48\n");
+    let folder = folder_with("t.csv", "id,lower,upper,size\na,0,3,64\nb,1,4,32\nc,3,5,48\n");
     run(folder.path(), &["plan", "t.csv", "--planner", "exact", "-o", "p.csv"], 0);
     folder
 }
@@ -205,7 +187,6 @@ fn a_plan_goes_into_no_other_model() {
     run(folder.path(), &["plan", "shorter.csv", "--align", "16", "-o", "p.csv"], 0);
     let into =
         ["export", "tflite-micro", "shorter.csv", "p.csv", "--into", "net.tflite", "-o", "planned.tflite"];
-    let (_, told) = run(folder.path(), &into, 2);
-    assert!(told.contains("has no offset"), "{told}");
+    assert_tells(&folder, &into, 2, &["has no offset"]);
     assert!(!folder.path().join("planned.tflite").exists());
 }

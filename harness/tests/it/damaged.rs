@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::common::{self, json, run};
+use crate::common::{self, assert_has, assert_shows, assert_tells, json, run};
 use planlab_results::{Store, read_records};
 use tempfile::{TempDir, tempdir};
 
@@ -44,20 +44,15 @@ fn a_shard_that_is_gone_is_told_by_every_reader() {
     let shards = files(folder.path(), "shards");
     fs::remove_file(&shards[0]).expect("removes");
     let lost = name(&shards[0]);
-    let (text, _) = run(folder.path(), &["audit", "store"], 3);
-    assert!(text.contains(&lost) && text.contains("4 rows with it") && text.contains("1 findings"), "{text}");
+    assert_shows(&folder, &["audit", "store"], 3, &[&lost, "4 rows with it", "1 findings"]);
     for words in [vec!["report", "store", "-o", "pages"], vec!["merge", "store", "-o", "merged"]] {
-        let (_, told) = run(folder.path(), &words, 3);
-        assert!(told.contains(&lost) && told.contains("4 rows"), "{words:?}: {told}");
+        assert_tells(&folder, &words, 3, &[&lost, "4 rows"]);
     }
     let told = bench(folder.path(), &[], 0);
     assert!(told.contains(&lost) && told.contains("4 run now"), "{told}");
     // The rows exist again, and the message names the way to silence it.
     let (_, told) = run(folder.path(), &["report", "store", "-o", "pages"], 3);
-    assert!(
-        told.contains("`planlab bench` makes") && told.contains("`planlab audit --repair` stops"),
-        "{told}"
-    );
+    assert_has(&told, &["`planlab bench` makes", "`planlab audit --repair` stops"]);
     let old = fs::read(folder.path().join("store/manifest.json")).expect("there");
     let (_, told) = run(folder.path(), &["audit", "store", "--repair"], 3);
     assert!(
@@ -78,8 +73,7 @@ fn rows_that_are_gone_are_missed_in_a_store_of_before_there_were_manifests() {
     run(folder.path(), &["audit", "store"], 0);
     run(folder.path(), &["report", "store", "-o", "pages"], 0);
     fs::remove_file(&files(folder.path(), "shards")[0]).expect("removes");
-    let (text, _) = run(folder.path(), &["audit", "store"], 3);
-    assert!(text.contains("plans, but no rows"), "{text}");
+    assert_shows(&folder, &["audit", "store"], 3, &["plans, but no rows"]);
     run(folder.path(), &["report", "store", "-o", "pages"], 3);
 }
 
@@ -91,12 +85,9 @@ fn a_lost_plan_is_made_again_where_what_failed_is_retried() {
     fs::remove_file(&plans[0]).expect("removes");
     flip(&plans[1], whole[1].len() / 2);
     fs::remove_file(&instances[0]).expect("removes");
-    let (text, _) = run(folder.path(), &["audit", "store"], 3);
-    assert!(text.contains(&name(&instances[0])), "{text}");
-    let (_, told) = run(folder.path(), &["report", "store", "-o", "pages"], 3);
-    assert!(told.contains("cannot be read"), "{told}");
-    let (_, told) = run(folder.path(), &["merge", "store", "-o", "merged"], 0);
-    assert!(told.contains("`planlab audit merged` names them"), "{told}");
+    assert_shows(&folder, &["audit", "store"], 3, &[&name(&instances[0])]);
+    assert_tells(&folder, &["report", "store", "-o", "pages"], 3, &["cannot be read"]);
+    assert_tells(&folder, &["merge", "store", "-o", "merged"], 0, &["`planlab audit merged` names them"]);
     assert!(bench(folder.path(), &[], 0).contains("0 run now"));
     let told = bench(folder.path(), &["--retry", "failed", "--dry-run"], 0);
     assert!(!told.contains("0 runs:"), "{told}");
@@ -124,15 +115,11 @@ fn a_flipped_byte_in_a_journal_has_a_way_out() {
         for at in [first / 2, bytes.len() - 3] {
             flip(&path.join(file), at);
             for words in [vec!["audit", "copy"], vec!["report", "copy", "-o", "pages"]] {
-                let (_, told) = run(folder.path(), &words, 2);
-                assert!(told.contains(&format!("{file}:")) && told.contains("audit --repair"), "{told}");
+                assert_tells(&folder, &words, 2, &[&format!("{file}:"), "audit --repair"]);
             }
         }
         let (_, told) = run(folder.path(), &["audit", "copy", "--repair"], 3);
-        assert!(
-            told.contains("2 damaged lines set aside in") && told.contains(&format!("{file}.damaged")),
-            "{told}"
-        );
+        assert_has(&told, &["2 damaged lines set aside in", &format!("{file}.damaged")]);
         let aside = fs::read_to_string(path.join(format!("{file}.damaged"))).expect("there");
         assert_eq!(aside.lines().count(), 2, "{aside}");
     }
@@ -145,12 +132,10 @@ fn what_is_left_without_its_rows_is_still_a_store() {
     let store = folder.path().join("store");
     fs::remove_dir_all(store.join("shards")).expect("removes");
     fs::remove_file(store.join("journal.jsonl")).expect("removes");
-    let (text, _) = run(folder.path(), &["audit", "store"], 3);
-    assert!(text.contains("4 rows with it"), "{text}");
+    assert_shows(&folder, &["audit", "store"], 3, &["4 rows with it"]);
     run(folder.path(), &["audit", "store", "--repair"], 3);
     // The manifest names no shard now.
-    let (text, _) = run(folder.path(), &["audit", "store"], 3);
-    assert!(text.contains("but no rows; the rows are lost or were set aside"), "{text}");
+    assert_shows(&folder, &["audit", "store"], 3, &["but no rows; the rows are lost or were set aside"]);
     assert!(bench(folder.path(), &[], 0).contains("4 run now"));
     run(folder.path(), &["audit", "store"], 0);
 }
@@ -162,8 +147,7 @@ fn a_damaged_manifest_that_is_left_alone_has_a_way_out() {
     fs::remove_dir_all(store.join("shards")).expect("removes");
     fs::remove_file(store.join("journal.jsonl")).expect("removes");
     fs::write(store.join("manifest.json"), "{").expect("writes");
-    let (_, told) = run(folder.path(), &["audit", "store"], 2);
-    assert!(told.contains("audit --repair"), "{told}");
+    assert_tells(&folder, &["audit", "store"], 2, &["audit --repair"]);
     run(folder.path(), &["audit", "store", "--repair"], 3);
     assert!(bench(folder.path(), &[], 0).contains("4 run now"));
 }
@@ -187,12 +171,10 @@ fn the_last_byte_of_a_journal_is_not_lost_in_silence() {
     let path = folder.path().join("store/replays.jsonl");
     let whole = fs::read(&path).expect("there");
     flip(&path, whole.len() - 1);
-    let (_, told) = run(folder.path(), &["audit", "store"], 2);
-    assert!(told.contains("replays.jsonl:2: the row ends with another byte"), "{told}");
+    assert_tells(&folder, &["audit", "store"], 2, &["replays.jsonl:2: the row ends with another byte"]);
     // A truncated line.
     fs::write(&path, &whole[..whole.len() - 5]).expect("writes");
-    let (text, _) = run(folder.path(), &["audit", "store"], 3);
-    assert!(text.contains("replays.jsonl:2: the last line was cut short"), "{text}");
+    assert_shows(&folder, &["audit", "store"], 3, &["replays.jsonl:2: the last line was cut short"]);
     run(folder.path(), &["audit", "store", "--repair"], 3);
     let aside = fs::read(folder.path().join("store/replays.jsonl.damaged")).expect("kept");
     assert!(whole.ends_with(&[&aside[..aside.len() - 1], &whole[whole.len() - 5..]].concat()));
@@ -206,8 +188,7 @@ fn a_report_misses_plans_only_where_there_should_be_some() {
     fs::create_dir_all(folder.path().join("curated/shards")).expect("makes a folder");
     fs::copy(&files(folder.path(), "shards")[0], folder.path().join("curated/shards/rows.parquet"))
         .expect("copies");
-    let (_, told) = run(folder.path(), &["report", "curated", "-o", "pages"], 0);
-    assert!(told.contains("cannot be read"), "{told}");
+    assert_tells(&folder, &["report", "curated", "-o", "pages"], 0, &["cannot be read"]);
     for lost in ["plans", "instances"] {
         fs::remove_dir_all(store.join(lost)).expect("removes");
         let value = json(folder.path(), &["report", "store", "-o", "pages"], 3);

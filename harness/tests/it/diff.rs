@@ -2,19 +2,22 @@
 
 use std::path::Path;
 
-use crate::common::{json, run, write};
+use crate::common::{assert_shows, assert_tells, json, run, words, write};
 use planlab_results::{Lane, Record, Status, Store, read_records};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
+/// Runs a bench of three sizes.
+fn bench(folder: &Path, more: &str) {
+    let sizes = "bench --workload synthetic/uniform/n10/s0 --workload synthetic/uniform/n100/s0 \
+        --workload synthetic/uniform/n1000/s0";
+    run(folder, &[words(sizes), words(more)].concat(), 0);
+}
+
 /// A folder with the rows of a small bench in `a`.
 fn measured() -> TempDir {
     let folder = tempdir().expect("a folder");
-    let mut bench = vec!["bench", "--planner", "first-fit/s*", "--reps", "5", "--out", "a"];
-    for workload in ["synthetic/uniform/n10/s0", "synthetic/uniform/n100/s0", "synthetic/uniform/n1000/s0"] {
-        bench.extend(["--workload", workload]);
-    }
-    run(folder.path(), &bench, 0);
+    bench(folder.path(), "--planner first-fit/s* --reps 5 --out a");
     folder
 }
 
@@ -50,8 +53,7 @@ fn equal_rows_are_no_regression_and_higher_ones_are() {
     let worse = json(folder.path(), &["diff", "a", "b"], 1);
     assert_eq!(worse["cells"].as_array().map(Vec::len), Some(1), "{worse}");
     assert_eq!(worse["cells"][0]["height"]["verdict"], "worse");
-    let (text, _) = run(folder.path(), &["diff", "a", "b"], 1);
-    assert!(text.contains("1 worse, 0 better") && text.contains("synthetic/uniform/n100/s0"), "{text}");
+    assert_shows(&folder, &["diff", "a", "b"], 1, &["1 worse, 0 better", "synthetic/uniform/n100/s0"]);
     assert_eq!(json(folder.path(), &["diff", "b", "a"], 0)["better"], 1);
 }
 
@@ -89,21 +91,17 @@ fn what_cannot_be_compared_is_refused() {
         row.provenance.host = "elsewhere".to_owned();
         row.samples_ns.iter_mut().for_each(|ns| *ns *= 3);
     });
-    let (_, told) = run(path, &["diff", "a", "b"], 2);
-    assert!(told.contains("the hosts differ") && told.contains("--across-hosts"), "{told}");
+    assert_tells(path, &["diff", "a", "b"], 2, &["the hosts differ", "--across-hosts"]);
     let shown = json(path, &["diff", "a", "b", "--across-hosts"], 0);
     assert!(shown["remarks"].to_string().contains("not judged"), "{shown}");
     assert_eq!(json(path, &["diff", "a", "b", "--force"], 1)["regression"], true);
     copy(path, |row| row.wall_limit_ns = Some(1_000_000_000));
-    let (_, told) = run(path, &["diff", "a", "b"], 2);
-    assert!(told.contains("limits"), "{told}");
+    assert_tells(path, &["diff", "a", "b"], 2, &["limits"]);
     assert!(json(path, &["diff", "a", "b", "--force"], 0)["paired"].as_u64() > Some(0));
     copy(path, |row| row.provenance.flags = "debug".to_owned());
-    let (_, told) = run(path, &["diff", "a", "b", "--across-hosts"], 2);
-    assert!(told.contains("flags"), "{told}");
+    assert_tells(path, &["diff", "a", "b", "--across-hosts"], 2, &["flags"]);
     copy(path, |row| row.seed = 9);
-    let (_, told) = run(path, &["diff", "a", "b"], 2);
-    assert!(told.contains("no cell in common"), "{told}");
+    assert_tells(path, &["diff", "a", "b"], 2, &["no cell in common"]);
     for words in
         [vec!["diff"], vec!["diff", "a"], vec!["diff", "a", "nowhere"], vec!["diff", "--suite", "smoke"]]
     {
@@ -128,13 +126,7 @@ fn cells_of_one_side_are_listed() {
 fn two_benches_of_one_build_have_no_verdict() {
     let folder = tempdir().expect("a folder");
     for out in ["a", "b"] {
-        let mut bench = vec!["bench", "--planner", "first-fit/*", "--planner", "best-fit*", "--out", out];
-        for workload in
-            ["synthetic/uniform/n10/s0", "synthetic/uniform/n100/s0", "synthetic/uniform/n1000/s0"]
-        {
-            bench.extend(["--workload", workload]);
-        }
-        run(folder.path(), &bench, 0);
+        bench(folder.path(), &format!("--planner first-fit/* --planner best-fit* --out {out}"));
     }
     let same = json(folder.path(), &["diff", "a", "b"], 0);
     assert_eq!((&same["worse"], &same["better"]), (&Value::from(0), &Value::from(0)), "{same}");
@@ -163,8 +155,7 @@ fn a_proof_that_the_other_side_refutes_has_an_exit_code_of_its_own() {
     let found = json(folder.path(), &["diff", "a", "b"], 4);
     assert_eq!(found["contradictions"], 1, "{found}");
     assert_eq!(found["cells"][0]["status"]["verdict"], "contradiction");
-    let (text, _) = run(folder.path(), &["diff", "b", "a"], 4);
-    assert!(text.contains("1 with a proof that the other side refutes"), "{text}");
+    assert_shows(&folder, &["diff", "b", "a"], 4, &["1 with a proof that the other side refutes"]);
 }
 
 #[test]
@@ -207,27 +198,12 @@ fn two_builds_are_measured_in_turns() {
     let folder = tempdir().expect("a folder");
     let binary =
         other_build_of(folder.path(), "case \"$*\" in *--dry-run*|list*) ;; *) echo turn >> turns ;; esac");
-    let words = [
-        "diff",
-        "--interleave",
-        "--a-binary",
-        &binary,
-        "--b-binary",
-        "b.sh",
-        "--workload",
-        "synthetic/uniform/n10/s0",
-        "--workload",
-        "synthetic/uniform/n100/s0",
-        "--planner",
-        "bump",
-        "--reps",
-        "3",
-        "--out",
-        "turns-of-two",
-        "--threshold",
-        "10000%",
-    ];
-    let diff = json(folder.path(), &words, 0);
+    let mut arguments = vec!["diff", "--interleave", "--a-binary", &binary, "--b-binary", "b.sh"];
+    arguments.extend(words(
+        "--workload synthetic/uniform/n10/s0 --workload synthetic/uniform/n100/s0 --planner bump --reps 3 \
+         --out turns-of-two --threshold 10000%",
+    ));
+    let diff = json(folder.path(), &arguments, 0);
     assert_eq!((&diff["paired"], &diff["better"]), (&Value::from(2), &Value::from(0)), "{diff}");
     let turns = std::fs::read_to_string(folder.path().join("turns")).expect("told");
     assert_eq!(turns.lines().count(), 6, "a turn for each workload and repetition");
@@ -245,36 +221,19 @@ fn two_builds_are_measured_in_turns() {
     let a_first: Vec<bool> = (0..3).map(|at| started("a", at) < started("b", at)).collect();
     assert!(a_first[0] != a_first[1] && a_first[1] != a_first[2], "{a_first:?}");
     // The folder has the rows of these turns; other turns were not measured with them.
-    let (_, told) = run(folder.path(), &words, 2);
-    assert!(told.contains("turns-of-two: the folder has the results of other turns"), "{told}");
+    assert_tells(&folder, &arguments, 2, &["turns-of-two: the folder has the results of other turns"]);
     let (_, told) =
         run(folder.path(), &["diff", "--interleave", "--a-binary", "nothing", "--b-binary", "b.sh"], 2);
     assert!(told.contains("--a-binary nothing"), "{told}");
-    let (_, told) = run(folder.path(), &["diff", "a", "b", "--time-limit", "5s"], 2);
-    assert!(told.contains("for --interleave"), "{told}");
+    assert_tells(&folder, &["diff", "a", "b", "--time-limit", "5s"], 2, &["for --interleave"]);
 }
 
 #[test]
 fn growth_becomes_tables() {
     let folder = tempdir().expect("a folder");
-    let bench = [
-        "bench",
-        "--suite",
-        "scale",
-        "--workload",
-        "synthetic/chain/n1000/s0",
-        "--workload",
-        "synthetic/chain/n10000/s0",
-        "--planner",
-        "bump",
-        "--planner",
-        "exact",
-        "--planner",
-        "best-fit",
-        "--out",
-        "s",
-    ];
-    run(folder.path(), &bench, 0);
+    let bench = "bench --suite scale --workload synthetic/chain/n1000/s0 --workload synthetic/chain/n10000/s0 \
+        --planner bump --planner exact --planner best-fit --out s";
+    run(folder.path(), &words(bench), 0);
     let rows = read_records(folder.path().join("s")).expect("rows");
     assert_eq!(rows.len(), 4, "a search is not quick");
     assert!(rows.iter().all(|row| row.status != Status::Timeout));

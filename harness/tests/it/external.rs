@@ -8,14 +8,11 @@ use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
 use crate::common::{
-    PATIENCE, has_ended, json, json_lines, outputs, planlab, planner_entry, run, start, wait_for, write,
+    PATIENCE, STACK, assert_has, assert_tells, folder_with, has_ended, json, json_lines, outputs, planlab,
+    planner_entry, run, start, wait_for, wait_with_more_time, write,
 };
 
 const TRACE: &str = "id,lower,upper,size\na,0,4,64\nb,2,6,32\nc,5,9,64\nd,0,9,16\n";
-
-/// Stacks the buffers of a MiniMalloc or idealloc file: `id,lower,upper,size`.
-const STACK: &str =
-    "awk -F, 'NR == 1 { print \"id,offset\"; next } { print $1 \",\" top + 0; top += $4 }' \"$1\" > \"$2\"";
 
 fn planner(key: &str, script: &str, more: &str) -> String {
     planner_entry(key, &[script, "{instance}", "{output}", "{capacity}", "{threads}"], more)
@@ -28,7 +25,7 @@ fn folder() -> TempDir {
     for (key, script, more) in [
         (
             "stack",
-            format!("{STACK}\nsleep 0.2\necho 'took 1.25 s, bound: 176'\n"),
+            format!("{STACK}sleep 0.2\necho 'took 1.25 s, bound: 176'\n"),
             "time_after = \"took\"\nbound_after = \"bound:\"",
         ),
         (
@@ -38,16 +35,16 @@ fn folder() -> TempDir {
             "",
         ),
         ("hang", "sleep 1000 & echo $! > part; mv part sleeper; wait\n".to_owned(), ""),
-        ("hang-with-plan", format!("{STACK}\nsleep 1000\n"), ""),
-        ("anytime", format!("{STACK}\nexec sleep 1000\n"), "anytime = true"),
+        ("hang-with-plan", format!("{STACK}sleep 1000\n"), ""),
+        ("anytime", format!("{STACK}exec sleep 1000\n"), "anytime = true"),
         ("crash", "echo 'out of luck' >&2\nkill -SEGV $$\n".to_owned(), ""),
         ("exit", "echo 'gave up here, not finished' >&2\nexit 7\n".to_owned(), ""),
         ("nonsense", "echo 'id,offset' > \"$2\"; echo '0,minus' >> \"$2\"\n".to_owned(), ""),
         ("silent", "exit 0\n".to_owned(), ""),
         ("no", "echo 'NO PLAN'; exit 1\n".to_owned(), "no_plan = [\"NO PLAN\"]"),
         ("late", "echo 'TOO LATE'; exit 1\n".to_owned(), "out_of_time = [\"TOO LATE\"]"),
-        ("liar", format!("{STACK}\necho 'bound: 999999'\n"), "bound_after = \"bound:\""),
-        ("tell", format!("{STACK}\necho \"$3 $4\" > told\n"), "honours = [\"threads\"]"),
+        ("liar", format!("{STACK}echo 'bound: 999999'\n"), "bound_after = \"bound:\""),
+        ("tell", format!("{STACK}echo \"$3 $4\" > told\n"), "honours = [\"threads\"]"),
     ] {
         write(folder.path(), &format!("{key}.sh"), script);
         file += &planner(key, &format!("{key}.sh"), more);
@@ -134,10 +131,7 @@ fn what_is_missing_is_named_once() {
     ] {
         let key = format!("external/{key}");
         let words = ["plan", "trace.csv", "--planner", &key];
-        let output =
-            planlab(folder.path()).args(words).env("PATH", &programs).output().expect("the binary runs");
-        assert_eq!(output.status.code(), Some(3), "{output:?}");
-        let text = String::from_utf8_lossy(&output.stdout);
+        let (text, _) = outputs(planlab(folder.path()).args(words).env("PATH", &programs), 3);
         assert!(text.contains(reason) && !text.contains("sh: exit status"), "{text}");
         let told = text.lines().filter(|line| !line.starts_with("planner")).collect::<Vec<_>>().join("\n");
         assert_eq!(told.matches(path).count(), 1, "{text}");
@@ -161,16 +155,13 @@ fn a_missing_program_has_no_missing_interpreter() {
 #[test]
 fn a_hanging_program_ends_with_the_limit_and_so_does_what_it_started() {
     let folder = folder();
-    let mut limits = (0..).map(|doubled| format!("{}ms", 500_u64 << doubled));
-    wait_for("the program", || {
-        let row = plan(folder.path(), "hang", &["--time-limit", &limits.next().expect("endless")], 3);
+    wait_with_more_time("the program", |limit| {
+        let row = plan(folder.path(), "hang", &["--time-limit", limit], 3);
         assert_eq!(row["detail"], "timeout", "{row}");
         folder.path().join("sleeper").exists()
     });
     // A busy machine may end it before it has a plan: then with more time.
-    let mut limits = (0..).map(|doubled| format!("{}ms", 500_u64 << doubled));
-    wait_for("a plan", || {
-        let limit = limits.next().expect("endless");
+    wait_with_more_time("a plan", |limit| {
         let words = ["plan", "trace.csv", "--planner", "external/hang-with-plan", "--json", "--time-limit"];
         let output = planlab(folder.path()).args(words).arg(limit).output().expect("the binary runs");
         let row: Value = serde_json::from_slice(&output.stdout).expect("one object");
@@ -242,11 +233,10 @@ fn cp_sat_reaches_a_small_optimum_with_pins_and_alignment() {
         eprintln!("skipped: no OR-Tools, run harness/external/setup-cp-sat");
         return;
     }
-    let folder = tempdir().expect("a folder");
     let file = std::fs::read_to_string(external.join("planners.example.toml")).expect("it is there");
     let script = external.join("cp_sat.py").display().to_string();
     let file = file.replace("venv/bin/python", &python.display().to_string()).replace("cp_sat.py", &script);
-    write(folder.path(), "planners.toml", file);
+    let folder = folder_with("planners.toml", file);
     // Below the pin at 96 there are 96 bytes: either `a` or `c` lies there, and `a` lies at a multiple of 64.
     let trace =
         "id,lower,upper,size,alignment,offset\np,0,9,32,1,96\na,0,4,80,64,\nb,4,9,96,1,\nc,0,4,64,1,\n";
@@ -269,8 +259,6 @@ fn a_missing_program_is_listed_and_not_run() {
     };
     assert!(find("external/missing")["absent"].as_str().is_some_and(|reason| reason.contains("no/such")));
     assert_eq!(find("external/stack")["external"], true);
-    let (_, stderr) = run(folder.path(), &["plan", "trace.csv", "--planner", "external/missing"], 2);
-    assert!(stderr.contains("no/such/program"), "{stderr}");
     let suite = "name = \"x\"\nanalysis = \"x\"\n[[group]]\nworkloads = [\"chainer/alexnet/infer/b1\"]\n\
                  planners = [\"bump\", \"external/missing\"]\ncapacities = [1, 100000000]\n";
     write(folder.path(), "suite.toml", suite);
@@ -288,8 +276,7 @@ fn without_a_file_there_are_none() {
     let folder = tempdir().expect("a folder");
     let (_, stderr) = run(folder.path(), &["plan", "chainer/alexnet/infer/b1", "--planner", "external/x"], 2);
     assert!(stderr.contains("docs/external-planners.md"), "{stderr}");
-    let (_, stderr) = run(folder.path(), &["list", "--planners", "nowhere.toml"], 2);
-    assert!(stderr.contains("nowhere.toml"), "{stderr}");
+    assert_tells(&folder, &["list", "--planners", "nowhere.toml"], 2, &["nowhere.toml"]);
 }
 
 #[test]
@@ -303,7 +290,7 @@ fn another_program_is_another_cell_and_ratios_compare() {
     };
     assert_eq!(bench("external/stack", 0), (true, 3));
     assert_eq!(bench("external/stack", 0), (false, 3));
-    write(folder.path(), "stack.sh", format!("{STACK}\necho 'took 2 s'\n"));
+    write(folder.path(), "stack.sh", format!("{STACK}echo 'took 2 s'\n"));
     assert_eq!(bench("external/stack", 0), (true, 3));
     assert_eq!(bench("first-fit/size", 0), (true, 3));
     assert_eq!(bench("external/crash", 3), (true, 3));
@@ -311,24 +298,26 @@ fn another_program_is_another_cell_and_ratios_compare() {
         ["ratios", "store", "--of", "first-fit/size", "--over", "external/*", "--over", "external/none"];
     run(folder.path(), &[&arguments[..], &["-o", "tables"]].concat(), 0);
     let page = std::fs::read_to_string(folder.path().join("tables/ratios.md")).expect("written");
-    for words in [
-        "first-fit/size over external/stack",
-        "external/none`: not run",
-        "crashed",
-        "2.000 s",
-        "** over 1 instances",
-    ] {
-        assert!(page.contains(words), "{words}: {page}");
-    }
+    assert_has(
+        &page,
+        &["first-fit/size over external/stack", "external/none`: not run", "crashed", "2.000 s"],
+    );
+    assert_has(&page, &["** over 1 instances"]);
     let latex = std::fs::read_to_string(folder.path().join("tables/ratios.tex")).expect("written");
     assert!(latex.contains("\\begin{tabular}") && latex.contains("external/stack"), "{latex}");
     let csv = std::fs::read_to_string(folder.path().join("tables/capacity.csv")).expect("written");
     assert_eq!(csv.lines().count(), 3, "{csv}");
+    let number = figures_of_stack(&csv);
+    assert!((number(12) - number(5) / number(8)).abs() < 0.05 * number(12), "{csv}");
+    assert!((number(13) - number(5) / 2.0).abs() < 1e-5, "{csv}");
+}
+
+/// The numbers of a table in the row of `external/stack`, by column.
+fn figures_of_stack(csv: &str) -> impl Fn(usize) -> f64 {
     let row = csv.lines().find(|line| line.contains("external/stack")).expect("a row");
-    let cells: Vec<&str> = row.split(',').collect();
-    let number = |at: usize| cells[at].parse::<f64>().unwrap_or_else(|_| panic!("{row}"));
-    assert!((number(12) - number(5) / number(8)).abs() < 0.05 * number(12), "{row}");
-    assert!((number(13) - number(5) / 2.0).abs() < 1e-5, "{row}");
+    move |at: usize| -> f64 {
+        row.split(',').nth(at).and_then(|cell| cell.parse().ok()).unwrap_or_else(|| panic!("{row}"))
+    }
 }
 
 #[test]
@@ -348,10 +337,8 @@ fn ratios_of_nothing_are_refused() {
     assert!(!folder.path().join("tables").exists());
     ratios("best-fit", "external/stack", 0);
     let csv = std::fs::read_to_string(folder.path().join("tables/minimised.csv")).expect("written");
-    let row = csv.lines().find(|line| line.contains("external/stack")).expect("a row");
-    let cells: Vec<&str> = row.split(',').collect();
-    let number = |at: usize| cells[at].parse::<f64>().unwrap_or_else(|_| panic!("{row}"));
-    assert!(number(10) <= number(9), "the best plan comes no later than the end: {row}");
+    let number = figures_of_stack(&csv);
+    assert!(number(10) <= number(9), "the best plan comes no later than the end: {csv}");
 }
 
 #[test]
@@ -364,15 +351,11 @@ fn a_planner_whose_program_is_missing_is_told_from_a_misspelt_one() {
         [&bench[..], &["external/miss*"]].concat(),
     ] {
         let told = told(&words);
-        assert!(
-            told.contains("`external/missing` cannot run: ") && told.contains("no/such/program"),
-            "{told}"
-        );
+        assert_has(&told, &["`external/missing` cannot run: ", "no/such/program"]);
     }
     let told = told(&["plan", "trace.csv", "--planner", "external/stak"]);
     assert!(told.contains("did you mean `external/stack`"), "{told}");
-    let (_, told) = run(folder.path(), &[&bench[..], &["external/*"]].concat(), 0);
-    assert!(told.contains("`external/missing` cannot run: "), "{told}");
+    assert_tells(&folder, &[&bench[..], &["external/*"]].concat(), 0, &["`external/missing` cannot run: "]);
 }
 
 const INPUT_AND_OUTPUT: [&str; 2] = ["{instance}", "{output}"];
@@ -441,8 +424,5 @@ fn every_workload_that_is_not_there_is_named() {
     names.iter().for_each(|name| words.extend(["--workload", name]));
     let (_, told) = run(folder.path(), &words, 2);
     assert!(told.contains("3 of 4 workloads") && told.contains("`nonsense/foo`"), "{told}");
-    assert!(
-        told.contains("`minimalloc/A`, `idealloc/*` need the folder") && told.contains("--corpus"),
-        "{told}"
-    );
+    assert_has(&told, &["`minimalloc/A`, `idealloc/*` need the folder", "--corpus"]);
 }

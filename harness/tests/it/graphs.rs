@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 use tempfile::tempdir;
 
-use crate::common::{json, run, write};
+use crate::common::{assert_tells, folder_with, json, run, write};
 
 /// Two branches from `x`, joined at the end.
 const BRANCHES: &str = r#"{"planlab":"graph","version":1,"tensors":[{"tensor":"x","bytes":64}]}
@@ -68,8 +68,7 @@ fn a_model_is_written_as_trace_graph_and_drawing() {
 
 #[test]
 fn a_graph_is_planned_as_its_live_ranges() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "g.jsonl", BRANCHES);
+    let folder = folder_with("g.jsonl", BRANCHES);
     let planned = json(folder.path(), &["plan", "g.jsonl", "-o", "p.csv"], 0);
     // Step 2: a, b and c.
     assert_eq!((number(&planned["load"]), number(&planned["height"])), (576, 576));
@@ -80,8 +79,7 @@ fn a_graph_is_planned_as_its_live_ranges() {
 
 #[test]
 fn a_better_order_and_safety_in_all_orders() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "g.jsonl", BRANCHES);
+    let folder = folder_with("g.jsonl", BRANCHES);
     let found = json(
         folder.path(),
         &["graph", "g.jsonl", "--orders", "200", "-o", "best.jsonl", "--out", "store"],
@@ -121,10 +119,9 @@ fn a_better_order_and_safety_in_all_orders() {
 
 #[test]
 fn streams_and_keys_are_taken_as_they_are() {
-    let folder = tempdir().expect("a folder");
     // Both branches on one stream, the join on another: there is one legal order, in which every plan is valid.
     let streams = BRANCHES.replace("{\"op\":\"j\",", "{\"op\":\"j\",\"stream\":1,");
-    write(folder.path(), "g.jsonl", streams);
+    let folder = folder_with("g.jsonl", streams);
     let found = json(folder.path(), &["graph", "g.jsonl", "--planner", "best-fit-gap/size"], 0);
     let offsets = found["plans"].as_array().expect("plans").iter().find(|plan| plan["plan"] == "offsets");
     assert_eq!(number(&offsets.expect("a row")["orders_failed"]), 0, "{found}");
@@ -232,8 +229,7 @@ fn a_sweep_has_allocators_parameters_and_a_store() {
 
 #[test]
 fn a_graph_file_grows_from_the_batch_that_it_was_made_for() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "g.jsonl", BRANCHES);
+    let folder = folder_with("g.jsonl", BRANCHES);
     let load = |batch: &str, of: &str| {
         let arguments = ["sweep", "g.jsonl", "--planner", "bump", "--batch", batch, "--graph-batch", of];
         let found = json(folder.path(), &arguments, 0);
@@ -250,8 +246,7 @@ fn a_graph_file_grows_from_the_batch_that_it_was_made_for() {
         (["--graph-batch", "128", "--batch", "1..64"], "has no whole size at batch 1"),
         (["--optimizer", "adam", "--batch", "1..2"], "--optimizer is for nets"),
     ] {
-        let (_, told) = run(folder.path(), &[["sweep", "g.jsonl"].as_slice(), &arguments].concat(), 2);
-        assert!(told.contains(reason), "{told}");
+        assert_tells(&folder, &[["sweep", "g.jsonl"].as_slice(), &arguments].concat(), 2, &[reason]);
     }
 }
 
@@ -305,8 +300,7 @@ fn what_is_wrong_with_a_net_or_a_graph_is_named() {
         let file = format!("{name}.jsonl");
         write(folder.path(), &file, &text);
         for verb in ["plan", "graph", "sweep"] {
-            let (_, told) = run(folder.path(), &[verb, &file], 2);
-            assert!(told.contains(&file) && told.contains(reason), "{verb} {name}: {told}");
+            assert_tells(&folder, &[verb, &file], 2, &[&file, reason]);
         }
     }
     for (arguments, reason) in [
@@ -326,7 +320,6 @@ fn what_is_wrong_with_a_net_or_a_graph_is_named() {
         (&["graph", "model/alexnet/infer/b1/chainer"], "requests"),
         (&["model", "model/alexnet/infer/b1/chainer", "--emit", "dot", "-o", "a.dot"], "requests"),
     ] {
-        let (_, told) = run(folder.path(), arguments, 2);
-        assert!(told.contains(reason), "{arguments:?}: {told}");
+        assert_tells(&folder, arguments, 2, &[reason]);
     }
 }

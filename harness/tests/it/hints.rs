@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use crate::common::{self, json, run, write};
+use crate::common::{assert_shows, assert_tells, folder_with, json, outputs, planlab, run, write};
 use serde_json::Value;
-use tempfile::tempdir;
 
 /// `x` above `z`: as high as the load, but no planner finds this plan by itself.
 const HINTED: &str = "id,lower,upper,size,hint\nx,0,3,4096,4096\ny,1,2,1024,0\nz,2,5,4096,0\n";
@@ -32,8 +31,7 @@ fn plan(folder: &Path, trace: &str, planner: &str, more: &[&str]) -> (Value, Vec
 
 #[test]
 fn the_column_is_used_unless_it_is_declined() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", HINTED);
+    let folder = folder_with("t.csv", HINTED);
     for planner in PLANNERS {
         for more in [&[][..], &["--in-process"]] {
             let (row, offsets) = plan(folder.path(), "t.csv", planner, more);
@@ -46,14 +44,12 @@ fn the_column_is_used_unless_it_is_declined() {
     }
     let (row, _) = plan(folder.path(), "t.csv", "best-fit", &[]);
     assert_eq!(row["hints"], Value::Null, "best-fit does not honour hints: {row}");
-    let (text, _) = run(folder.path(), &["plan", "t.csv", "--planner", "exact"], 0);
-    assert!(text.contains("hints"), "{text}");
+    assert_shows(&folder, &["plan", "t.csv", "--planner", "exact"], 0, &["hints"]);
 }
 
 #[test]
 fn an_old_plan_is_a_start() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", PLAIN);
+    let folder = folder_with("t.csv", PLAIN);
     write(folder.path(), "hinted.csv", HINTED);
     write(folder.path(), "start.csv", START);
     for planner in PLANNERS {
@@ -73,25 +69,18 @@ fn an_old_plan_is_a_start() {
 
 #[test]
 fn a_plan_from_stdin_is_a_start() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", PLAIN);
-    let output = common::planlab(folder.path())
-        .args(["plan", "t.csv", "--planner", "exact", "--start", "-", "-o", "p.csv"])
-        .write_stdin(START)
-        .output()
-        .expect("the binary runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let folder = folder_with("t.csv", PLAIN);
+    let words = ["plan", "t.csv", "--planner", "exact", "--start", "-", "-o", "p.csv"];
+    outputs(planlab(folder.path()).args(words).write_stdin(START), 0);
     assert_eq!(offsets(folder.path(), "p.csv"), [4096, 0, 0]);
 }
 
 #[test]
 fn hints_that_are_no_plan_do_no_harm() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", PLAIN);
+    let folder = folder_with("t.csv", PLAIN);
     write(folder.path(), "overlap.csv", START.replace("x,0,3,4096,4096", "x,0,3,4096,1"));
     let arguments = ["plan", "t.csv", "--planner", "exact", "--start", "overlap.csv", "-o", "p.csv"];
-    let (_, stderr) = run(folder.path(), &arguments, 0);
-    assert!(stderr.contains("overlap.csv is not a valid plan"), "{stderr}");
+    assert_tells(&folder, &arguments, 0, &["overlap.csv is not a valid plan"]);
     run(folder.path(), &["verify", "t.csv", "p.csv"], 0);
     let far = u64::MAX.to_string();
     for hint in ["1", "", "-1", far.as_str()] {
@@ -105,8 +94,7 @@ fn hints_that_are_no_plan_do_no_harm() {
 
 #[test]
 fn a_start_that_is_no_plan_of_the_trace_is_refused() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", PLAIN);
+    let folder = folder_with("t.csv", PLAIN);
     write(folder.path(), "start.csv", START);
     write(folder.path(), "two.csv", START.replace("y,1,2,1024,0\n", ""));
     write(folder.path(), "other.csv", START.replace("y,1,2,1024,0", "w,1,2,1024,0"));
@@ -122,8 +110,7 @@ fn a_start_that_is_no_plan_of_the_trace_is_refused() {
     ] {
         for planner in ["exact", "best-fit"] {
             let all = [&["plan"], arguments, &["--planner", planner, "-o", "p.csv"]].concat();
-            let (_, stderr) = run(folder.path(), &all, 2);
-            assert!(stderr.contains(word), "{arguments:?}: {stderr}");
+            assert_tells(&folder, &all, 2, &[word]);
             assert!(!folder.path().join("p.csv").exists(), "{arguments:?}");
         }
     }
@@ -131,8 +118,7 @@ fn a_start_that_is_no_plan_of_the_trace_is_refused() {
 
 #[test]
 fn an_old_plan_with_hand_overs_keeps_them() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", "id,lower,upper,size,may_overwrite\na,0,2,8,\nb,1,3,8,a\n");
+    let folder = folder_with("t.csv", "id,lower,upper,size,may_overwrite\na,0,2,8,\nb,1,3,8,a\n");
     let start = "# planlab: plan\nid,lower,upper,size,offset,overwrites\na,0,2,8,0,\nb,1,3,8,0,a\n";
     write(folder.path(), "start.csv", start);
     let arguments = ["plan", "t.csv", "--planner", "exact", "--start", "start.csv"];

@@ -9,16 +9,14 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
-use crate::common::{has_ended, json, planlab, planner_entry, run, wait_for, write};
+use crate::common::{
+    STACK, has_ended, json, outputs, planlab, planner_entry, run, wait_for, wait_with_more_time, write,
+};
 
 const TRACE: &str = "id,lower,upper,size\na,0,4,64\nb,2,6,32\nc,5,9,64\nd,0,9,16\n";
-/// Stacks the buffers, and says where the files lie.
-const STACK: &str =
-    "awk -F, 'NR == 1 { print \"id,offset\"; next } { print $1 \",\" top + 0; top += $4 }' \"$1\" > \"$2\"\n";
 /// `begin NAME` runs a process that writes its number to a file of that name and sleeps. `await NAME` waits for it.
 const BEGIN: &str = "begin() { exec sh -c 'echo $$ > $0.part; mv $0.part $0; exec sleep 1000' \"$1\"; }\n\
     await() { until [ -e \"$1\" ]; do sleep 0.01; done; }\n\
-    dirname \"$1\" > place\n\
     outside() { place=$(cat place); echo \"${place%%/.planlab-tmp-*}\"; }\n";
 
 /// A folder with a planner that runs this script, and an honest one.
@@ -26,7 +24,7 @@ fn folder(script: &str) -> TempDir {
     let folder = tempdir().expect("a folder");
     let entry = |key: &str| planner_entry(key, &[&format!("{key}.sh"), "{instance}", "{output}"], "");
     write(folder.path(), "planners.toml", entry("hostile") + &entry("honest"));
-    write(folder.path(), "hostile.sh", format!("{BEGIN}{script}\n"));
+    write(folder.path(), "hostile.sh", format!("{BEGIN}dirname \"$1\" > place\n{script}\n"));
     write(folder.path(), "honest.sh", STACK);
     write(folder.path(), "trace.csv", TRACE);
     folder
@@ -64,47 +62,27 @@ fn assert_leaves_nothing(folder: &Path) {
 const WAYS: [&[&str]; 2] = [&[], &["--in-process"]];
 
 #[test]
-fn session_of_its_own_ends_with_the_limit() {
-    for way in WAYS {
-        // In a session of its own, with the streams; and an orphan.
-        let folder = folder(
-            "(begin child) &\n(setsid sh -c '. ./hostile.part' &)\nawait child; await orphan; touch ready; sleep 1000",
-        );
-        write(
-            folder.path(),
-            "hostile.part",
-            format!("{}begin orphan\n", BEGIN.replace("dirname \"$1\" > place\n", "")),
-        );
-        // A busy machine may end it before it has begun: then with more time.
-        let mut limits = (0..).map(|doubled| format!("{}ms", 500_u64 << doubled));
-        wait_for("the processes", || {
-            let limit = limits.next().expect("endless");
-            let row = plan(folder.path(), &[way, &["--time-limit", &limit]].concat(), 3);
-            assert_eq!(row["detail"], "timeout", "{row}");
-            folder.path().join("ready").exists()
-        });
-        for name in ["child", "orphan"] {
-            assert!(has_ended(&text(folder.path(), name)), "{name} {way:?}");
-        }
-        assert_leaves_nothing(folder.path());
-    }
-}
-
-#[test]
-fn group_of_another_ends_with_the_limit() {
-    let script = "exec python3 -c 'import os, time\nos.setpgid(0, os.getpgid(os.getppid()))\n\
+fn processes_outside_the_group_end_with_the_limit() {
+    let own_session = "(begin child) &\n(setsid sh -c '. ./hostile.part' &)\nawait child; await orphan; touch ready; sleep 1000";
+    let group_of_another = "exec python3 -c 'import os, time\nos.setpgid(0, os.getpgid(os.getppid()))\n\
         open(\"own.part\", \"w\").write(str(os.getpid()))\nos.rename(\"own.part\", \"own\")\ntime.sleep(1000)'";
-    for way in WAYS {
-        let folder = folder(script);
-        let mut limits = (0..).map(|doubled| format!("{}ms", 500_u64 << doubled));
-        wait_for("the program", || {
-            let limit = limits.next().expect("endless");
-            let row = plan(folder.path(), &[way, &["--time-limit", &limit]].concat(), 3);
-            assert_eq!(row["detail"], "timeout", "{row}");
-            folder.path().join("own").exists()
-        });
-        assert!(has_ended(&text(folder.path(), "own")), "{way:?}");
-        assert_leaves_nothing(folder.path());
+    // In a session of its own, with the streams, and an orphan; and in the group of its parent's parent.
+    for (script, ready, processes) in
+        [(own_session, "ready", &["child", "orphan"][..]), (group_of_another, "own", &["own"])]
+    {
+        for way in WAYS {
+            let folder = folder(script);
+            write(folder.path(), "hostile.part", format!("{BEGIN}begin orphan\n"));
+            wait_with_more_time("the processes", |limit| {
+                let row = plan(folder.path(), &[way, &["--time-limit", limit]].concat(), 3);
+                assert_eq!(row["detail"], "timeout", "{row}");
+                folder.path().join(ready).exists()
+            });
+            for name in processes {
+                assert!(has_ended(&text(folder.path(), name)), "{name} {way:?}");
+            }
+            assert_leaves_nothing(folder.path());
+        }
     }
 }
 
@@ -112,7 +90,7 @@ fn group_of_another_ends_with_the_limit() {
 fn daemon_of_a_program_with_a_plan_ends_with_it() {
     for way in WAYS {
         let folder = folder(&format!("(setsid sh -c '. ./daemon.part' &)\nawait daemon\n{STACK}"));
-        write(folder.path(), "daemon.part", BEGIN.replace("dirname \"$1\" > place\n", "") + "begin daemon\n");
+        write(folder.path(), "daemon.part", format!("{BEGIN}begin daemon\n"));
         let row = plan(folder.path(), way, 0);
         assert_eq!((row["height"].as_u64(), row["status"].as_str()), (Some(176), Some("feasible")), "{row}");
         assert!(has_ended(&text(folder.path(), "daemon")), "{way:?}");
@@ -180,9 +158,8 @@ fn pipe_that_appears_while_it_runs_does_not_hang_a_bench() {
     let folder = folder("mkfifo \"$2\"; touch ready; sleep 1000");
     let file = fs::read_to_string(folder.path().join("planners.toml")).expect("written");
     write(folder.path(), "planners.toml", file.replacen("instance =", "anytime = true\ninstance =", 1));
-    let mut limits = (0..).map(|doubled| format!("{}ms", 500_u64 << doubled));
-    wait_for("the program", || {
-        let row = plan(folder.path(), &["--time-limit", &limits.next().expect("endless")], 3);
+    wait_with_more_time("the program", |limit| {
+        let row = plan(folder.path(), &["--time-limit", limit], 3);
         assert_eq!(row["detail"], "timeout", "{row}");
         folder.path().join("ready").exists()
     });
@@ -209,7 +186,7 @@ fn program_that_kills_its_parent_leaves_nothing() {
 fn second_signal_ends_all_that_runs() {
     let folder =
         folder("trap '' INT TERM\n(setsid sh -c '. ./orphan.part' &)\nawait orphan; touch ready; sleep 1000");
-    write(folder.path(), "orphan.part", BEGIN.replace("dirname \"$1\" > place\n", "") + "begin orphan\n");
+    write(folder.path(), "orphan.part", format!("{BEGIN}begin orphan\n"));
     let mut child = start(folder.path(), &["--in-process"]);
     wait_for("the program", || folder.path().join("ready").exists());
     let pid = Pid::from_child(&child);
@@ -230,12 +207,9 @@ fn version_command_leaves_no_daemon() {
     let file = fs::read_to_string(folder.path().join("planners.toml")).expect("written");
     let entry = format!("version = [\"sh\", \"-c\", \"{version}\"]\ninstance =");
     write(folder.path(), "planners.toml", file.replacen("instance =", &entry, 1));
-    let output = planlab(folder.path())
-        .args(["list", "planners", "--json"])
-        .env("PLANLAB_VERSION_PATIENCE", "300000")
-        .output()
-        .expect("it ends");
-    let entries: Value = serde_json::from_slice(&output.stdout).expect("an array");
+    let mut list = planlab(folder.path());
+    list.args(["list", "planners", "--json"]).env("PLANLAB_VERSION_PATIENCE", "300000");
+    let entries: Value = serde_json::from_str(&outputs(&mut list, 0).0).expect("an array");
     let is_it = |entry: &&Value| entry["key"] == "external/hostile";
     let found = entries.as_array().and_then(|all| all.iter().find(is_it)).expect("listed");
     assert_eq!(found["version"], "1.2");

@@ -4,18 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use tempfile::{TempDir, tempdir};
 
-use crate::common::{json, run, write};
+use crate::common::{assert_has, assert_tells, folder_with, json, run};
 
 /// Three buffers that hand over one after another.
 const CHAIN: &str = "id,lower,upper,size,may_overwrite\na,0,2,100000,\nb,1,3,100000,a\nc,2,4,100000,b\n";
-
-fn folder_with(name: &str, text: &str) -> TempDir {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), name, text);
-    folder
-}
 
 /// The text of a command that succeeds.
 fn text(folder: &Path, arguments: &[&str]) -> String {
@@ -100,8 +93,7 @@ fn in_place_no_is_another_problem_in_every_verb() {
     assert!(!fs::read_to_string(at.join("without.csv")).expect("written").contains("may_overwrite"));
     let rows = json(at, &["bench", "t.csv", "--in-place", "no", "--planner", "best-fit", "--out", "r"], 0);
     assert_eq!((&rows["height"], &rows["status"]), (&200_000.into(), &"optimal".into()), "{rows}");
-    let (_, told) = run(at, &["plan", "t.csv", "--in-place", "maybe"], 2);
-    assert!(told.contains("maybe") && told.contains("--in-place"), "{told}");
+    assert_tells(at, &["plan", "t.csv", "--in-place", "maybe"], 2, &["maybe", "--in-place"]);
 }
 
 #[test]
@@ -144,10 +136,7 @@ fn exports_refuse_hand_overs_or_mark_them() {
         ),
         "{header}"
     );
-    assert!(
-        header.contains("static const int32_t planlab_overwrites[3] = {\n    -1,\n    0,\n    1,\n};"),
-        "{header}"
-    );
+    assert_has(&header, &["static const int32_t planlab_overwrites[3] = {\n    -1,\n    0,\n    1,\n};"]);
     run(at, &["export", "plan-json", "t.csv", "p.csv", "--in-place", "no"], 2);
     let object: Value =
         serde_json::from_str(&text(at, &["export", "plan-json", "t.csv", "p.csv"])).expect("JSON");

@@ -6,8 +6,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::common::{json, planlab, run, write};
-use tempfile::tempdir;
+use crate::common::{assert_tells, folder_with, json, run, write};
 
 const TRACE: &str = "id,lower,upper,size\na,0,2,64\nb,1,3,32\n";
 const LIMIT: &str = "the limit of a line (--input-limit raises it)";
@@ -38,9 +37,8 @@ fn refused(folder: &Path, arguments: &[&str], stdin: Stdio) -> String {
 
 #[test]
 fn what_has_no_end_is_refused_quickly_with_little_memory() {
-    let folder = tempdir().expect("a folder");
+    let folder = folder_with("t.csv", TRACE);
     let at = folder.path();
-    write(at, "t.csv", TRACE);
     bomb(at, "bomb.csv.zst");
     bomb(at, "bomb.json.zst");
     assert!(std::fs::metadata(at.join("bomb.csv.zst")).expect("there").len() < 100_000);
@@ -77,30 +75,26 @@ fn what_has_no_end_is_refused_quickly_with_little_memory() {
 
 #[test]
 fn an_option_raises_the_limits() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", TRACE);
+    let folder = folder_with("t.csv", TRACE);
     let (_, stderr) = run(folder.path(), &["plan", "t.csv", "--input-limit", "20"], 2);
     assert!(stderr.contains("t.csv:2: the file has more than 20 bytes, the limit of an input"), "{stderr}");
     // Children read the trace as well.
     run(folder.path(), &["plan", "t.csv", "--input-limit", "1KiB"], 0);
     let long = format!("# note: {}\n{TRACE}", "x".repeat(17 << 20));
     write(folder.path(), "long.csv", long);
-    let (_, stderr) = run(folder.path(), &["bound", "long.csv"], 2);
-    assert!(stderr.contains("long.csv:1:") && stderr.contains(LIMIT), "{stderr}");
+    assert_tells(&folder, &["bound", "long.csv"], 2, &["long.csv:1:", LIMIT]);
     assert_eq!(json(folder.path(), &["bound", "long.csv", "--input-limit", "64GiB"], 0)["load"], 96);
     assert_eq!(json(folder.path(), &["plan", "long.csv", "--input-limit", "64GiB"], 0)["load"], 96);
 }
 
 #[test]
 fn events_are_planned_with_their_alignment() {
-    let folder = tempdir().expect("a folder");
     let rows = "step,event,id,size,alignment\n0,alloc,a,4,64\n0,alloc,b,4,64\n";
-    write(folder.path(), "e.csv", rows);
+    let folder = folder_with("e.csv", rows);
     assert_eq!(json(folder.path(), &["plan", "e.csv", "-o", "p.csv"], 0)["height"], 68);
     run(folder.path(), &["verify", "e.csv", "p.csv"], 0);
     write(folder.path(), "e.csv", format!("{rows}1,free,a,4,64\n"));
-    let (_, stderr) = run(folder.path(), &["plan", "e.csv"], 2);
-    assert!(stderr.contains("e.csv:4: a free has `64` in the column `alignment`"), "{stderr}");
+    assert_tells(&folder, &["plan", "e.csv"], 2, &["e.csv:4: a free has `64` in the column `alignment`"]);
     write(folder.path(), "e.csv", format!("# alignment: 64\n# alignment: 8\n{TRACE}"));
     let (_, stderr) = run(folder.path(), &["plan", "e.csv"], 2);
     assert!(stderr.contains("e.csv:2: `# alignment` is there twice, in lines 1 and 2"), "{stderr}");
@@ -108,10 +102,8 @@ fn events_are_planned_with_their_alignment() {
 
 #[test]
 fn ids_that_begin_with_a_hash_are_no_comments() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", format!("{TRACE}#1,0,3,4096\n"));
-    let (_, stderr) = run(folder.path(), &["plan", "t.csv"], 2);
-    assert!(stderr.contains("t.csv:4:") && stderr.contains("`\"#1\",0,3,4096`"), "{stderr}");
+    let folder = folder_with("t.csv", format!("{TRACE}#1,0,3,4096\n"));
+    assert_tells(&folder, &["plan", "t.csv"], 2, &["t.csv:4:", "`\"#1\",0,3,4096`"]);
     write(folder.path(), "t.csv", format!("{TRACE}\"#1\",0,3,4096\n"));
     assert_eq!(json(folder.path(), &["plan", "t.csv", "-o", "p.csv"], 0)["buffers"], 3);
     assert_eq!(json(folder.path(), &["verify", "t.csv", "p.csv"], 0)["valid"], true);
@@ -119,16 +111,13 @@ fn ids_that_begin_with_a_hash_are_no_comments() {
     assert_eq!(json(folder.path(), &["bound", "again.csv"], 0)["buffers"], 3);
     let plan = std::fs::read_to_string(folder.path().join("p.csv")).expect("written");
     write(folder.path(), "p.csv", plan.replace("\"#1\"", "#1"));
-    let (_, stderr) = run(folder.path(), &["verify", "t.csv", "p.csv"], 2);
-    assert!(stderr.contains("p.csv:5:") && stderr.contains("in quotes"), "{stderr}");
+    assert_tells(&folder, &["verify", "t.csv", "p.csv"], 2, &["p.csv:5:", "in quotes"]);
 }
 
 #[test]
 fn a_terminal_is_told_nothing_that_it_obeys() {
-    let folder = tempdir().expect("a folder");
-    let trace = "id,lower,upper,size\na\x1b[31m,0,2,64\nb\u{9b}2J,1,3,32\n";
-    write(folder.path(), "t\x1b[2J.csv", trace);
-    let name = "t\x1b[2J.csv";
+    let (name, trace) = ("t\x1b[2J.csv", "id,lower,upper,size\na\x1b[31m,0,2,64\nb\u{9b}2J,1,3,32\n");
+    let folder = folder_with(name, trace);
     write(folder.path(), "p.csv", "id,offset\na\x1b[31m,0\nb\u{9b}2J,0\n");
     let is_clean = |text: &str| text.chars().all(|letter| letter == '\n' || !letter.is_control());
     for (arguments, code) in [
@@ -150,7 +139,6 @@ fn a_terminal_is_told_nothing_that_it_obeys() {
     let (stdout, _) = run(folder.path(), &["plan", name], 0);
     assert!(stdout.contains("t\\u{1b}[2J.csv"), "{stdout}");
     // A file keeps its ids, even on stdout.
-    let output = planlab(folder.path()).args(["plan", name, "-o", "-"]).output().expect("the binary runs");
-    let plan = String::from_utf8(output.stdout).expect("text");
+    let (plan, _) = run(folder.path(), &["plan", name, "-o", "-"], 0);
     assert!(plan.contains("\na\x1b[31m,0,2,64,") && plan.contains("\nb\u{9b}2J,1,3,32,"), "{plan:?}");
 }

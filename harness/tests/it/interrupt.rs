@@ -7,7 +7,9 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::tempdir;
 
-use crate::common::{beside, end, figure, interrupt, planner_entry, run, wait_for, write};
+use crate::common::{
+    STACK, beside, figure, folder_with, interrupt, planner_entry, run, wait_for, words, write,
+};
 
 /// The file that `saboteur/hang` writes once it has offered its plan.
 const HANGS: &str = "hangs";
@@ -26,9 +28,7 @@ fn interrupted_plan(planner: &str, workload: &str, ready: impl Fn(&Path)) -> (Va
     let all = ["plan", workload, "--planner", planner, "--time-limit", "1h", "--json", "-o", "plan.csv"];
     let child = start(folder.path(), &all);
     ready(folder.path());
-    interrupt(&child);
-    let (code, stdout, stderr) = end(child);
-    assert_eq!(code, Some(130), "{planner}: {stdout}{stderr}");
+    let (stdout, _) = interrupt(child, planner);
     let row: Value = serde_json::from_str(&stdout).expect("one object");
     assert_eq!(row["detail"], "interrupted", "{row}");
     assert!(figure(&row, "bound") >= figure(&row, "load"), "{row}");
@@ -72,9 +72,7 @@ fn a_comparison_that_is_cut_short_says_so() {
             Some(moment) => std::thread::sleep(Duration::from_millis(moment)),
             None => hangs(folder.path()),
         }
-        interrupt(&child);
-        let (code, stdout, stderr) = end(child);
-        assert_eq!(code, Some(130), "after {moment:?} ms: {stdout}{stderr}");
+        interrupt(child, &format!("after {moment:?} ms"));
     };
     // At some moments, some between two planners; the last planner never ends.
     for moment in (0..2000).step_by(250) {
@@ -85,31 +83,16 @@ fn a_comparison_that_is_cut_short_says_so() {
 
 #[test]
 fn an_external_planner_that_writes_as_it_goes_leaves_its_best() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "trace.csv", "id,lower,upper,size\na,0,4,64\nb,2,6,32\nc,5,9,64\n");
-    let script = "awk -F, 'NR == 1 { print \"id,offset\"; next } { print $1 \",\" top + 0; top += $4 }' \"$1\" > \"$2\"\n\
-                  touch begun; exec sleep 1000\n";
-    write(folder.path(), "peer.sh", script);
+    let folder = folder_with("trace.csv", "id,lower,upper,size\na,0,4,64\nb,2,6,32\nc,5,9,64\n");
+    write(folder.path(), "peer.sh", format!("{STACK}touch begun; exec sleep 1000\n"));
     let entry = planner_entry("peer", &["peer.sh", "{instance}", "{output}"], "");
     write(folder.path(), "planners.toml", entry);
     for more in [&[][..], &["--in-process"]] {
         let _ = std::fs::remove_file(folder.path().join("begun"));
-        let all = [
-            "plan",
-            "trace.csv",
-            "--planner",
-            "external/peer",
-            "--time-limit",
-            "1h",
-            "--json",
-            "-o",
-            "plan.csv",
-        ];
+        let all = words("plan trace.csv --planner external/peer --time-limit 1h --json -o plan.csv");
         let child = start(folder.path(), &[&all[..], more].concat());
         wait_for("the program", || folder.path().join("begun").exists());
-        interrupt(&child);
-        let (code, stdout, stderr) = end(child);
-        assert_eq!(code, Some(130), "{stdout}{stderr}");
+        let (stdout, _) = interrupt(child, "external/peer");
         let row: Value = serde_json::from_str(&stdout).expect("one object");
         assert_eq!((row["height"].as_u64(), row["status"].as_str()), (Some(160), Some("feasible")), "{row}");
         run(folder.path(), &["verify", "trace.csv", "plan.csv"], 0);
@@ -122,9 +105,7 @@ fn a_bench_tells_what_the_cell_that_was_cut_short_had() {
     let cells = ["bench", "--workload", "synthetic/uniform/n40/s1", "--planner", "saboteur/hang"];
     let child = start(folder.path(), &[&cells[..], &["--time-limit", "1h", "--out", "store"]].concat());
     hangs(folder.path());
-    interrupt(&child);
-    let (code, _, stderr) = end(child);
-    assert_eq!(code, Some(130), "{stderr}");
+    let (_, stderr) = interrupt(child, "bench");
     assert!(stderr.contains("interrupted: saboteur/hang on synthetic/uniform/n40/s1: height "), "{stderr}");
     assert!(stderr.contains("0 cells, 0 run now"), "{stderr}");
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::tempdir;
 
-use crate::common::{assert_dies_with_parent, figure, json, run, sabotaged};
+use crate::common::{assert_dies_with_parent, assert_tells, figure, json, sabotaged};
 
 const WORKLOAD: &str = "synthetic/uniform/n40/s1";
 
@@ -70,6 +70,5 @@ fn a_child_does_not_outlive_a_killed_bench() {
 #[test]
 fn saboteurs_are_not_there_unless_they_are_let_in() {
     let folder = tempdir().expect("a folder");
-    let (_, stderr) = run(folder.path(), &["plan", WORKLOAD, "--planner", "saboteur/crash"], 2);
-    assert!(stderr.contains("no planner"), "{stderr}");
+    assert_tells(&folder, &["plan", WORKLOAD, "--planner", "saboteur/crash"], 2, &["no planner"]);
 }

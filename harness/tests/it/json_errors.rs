@@ -1,6 +1,6 @@
 //! With `--json` an error is one JSON object on stdout: the reason, the place, and the exit code.
 
-use crate::common::{json, run, write};
+use crate::common::{folder_with, json, run, write};
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -18,9 +18,8 @@ fn error(folder: &std::path::Path, arguments: &[&str], code: i32) -> Value {
 
 #[test]
 fn an_error_is_one_object_with_its_file_and_line() {
-    let folder = tempdir().expect("a folder");
+    let folder = folder_with("t.csv", TRACE);
     let at = folder.path();
-    write(at, "t.csv", TRACE);
     write(at, "bad.csv", format!("{TRACE}c,0,2,0\n"));
     write(at, "c.json", "{\n\"version\": x}\n");
     write(at, "planners.bad", "[[planner]]\nkey = 7\n");
@@ -75,8 +74,7 @@ fn wrong_usage_is_told_in_one_sentence() {
 
 #[test]
 fn an_invalid_plan_that_is_to_leave_is_an_object_too() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", TRACE);
+    let folder = folder_with("t.csv", TRACE);
     write(folder.path(), "p.csv", "id,offset\na,0\nb,0\n");
     let found = error(folder.path(), &["export", "minimalloc", "t.csv", "p.csv", "-o", "out.csv"], 4);
     assert_eq!(found["file"], "p.csv");
@@ -94,8 +92,7 @@ fn help_is_no_error() {
 
 #[test]
 fn a_file_and_json_do_not_share_stdout() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", TRACE);
+    let folder = folder_with("t.csv", TRACE);
     for arguments in [
         &["plan", "t.csv", "-o", "-"][..],
         &["generate", "uniform", "n=10"],
@@ -113,9 +110,7 @@ fn a_file_and_json_do_not_share_stdout() {
 
 #[test]
 fn a_suite_that_no_row_is_of_is_named_with_those_that_are_there() {
-    let folder = tempdir().expect("a folder");
-    write(
-        folder.path(),
+    let folder = folder_with(
         "mine.toml",
         "name = \"mine\"\nanalysis = \"a test\"\n[[group]]\nplanners = [\"bump\"]\nworkloads = [\"synthetic/uniform/n10/s1\"]\n",
     );
@@ -133,8 +128,7 @@ fn a_suite_that_no_row_is_of_is_named_with_those_that_are_there() {
 
 #[test]
 fn a_plan_without_all_its_rows_is_invalid_and_no_overlap() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", TRACE);
+    let folder = folder_with("t.csv", TRACE);
     write(
         folder.path(),
         "planners.toml",

@@ -1,5 +1,6 @@
 //! The command line, as a user calls it.
 
+mod adversaries;
 mod allocators;
 mod approximation;
 mod arenas;
@@ -9,7 +10,6 @@ mod baselines;
 mod book;
 mod bounds;
 mod cache;
-mod certificates;
 mod common;
 mod convert;
 mod damaged;
@@ -28,7 +28,6 @@ mod input;
 mod interrupt;
 mod isolation;
 mod json_errors;
-mod offload;
 mod outputs;
 mod own_files;
 mod page;

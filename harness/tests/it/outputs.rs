@@ -2,34 +2,21 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
 
-use tempfile::{TempDir, tempdir};
+use tempfile::TempDir;
 
-use crate::common::{json, planlab, run, write};
+use crate::common::{assert_tells, content, folder_with, json, outputs, planlab, run, write};
 
 const TRACE: &str = "id,lower,upper,size\na,0,3,64\nb,1,4,32\nc,3,5,48\n";
 
 /// A trace, a plan of it, and other names of the trace.
 fn folder() -> TempDir {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", TRACE);
+    let folder = folder_with("t.csv", TRACE);
     run(folder.path(), &["plan", "t.csv", "-o", "p.csv"], 0);
     symlink("t.csv", folder.path().join("link.csv")).expect("a link");
     fs::hard_link(folder.path().join("t.csv"), folder.path().join("hard.html")).expect("a link");
     fs::create_dir(folder.path().join("sub")).expect("a folder");
     folder
-}
-
-/// Everything in a folder, by name.
-fn content(folder: &Path) -> Vec<(String, Vec<u8>)> {
-    let files = fs::read_dir(folder).expect("readable").map(|file| file.expect("readable").path());
-    let named = files.filter(|path| path.is_file()).map(|path| {
-        (path.file_name().expect("a name").to_string_lossy().into_owned(), fs::read(&path).expect("readable"))
-    });
-    let mut all: Vec<_> = named.collect();
-    all.sort();
-    all
 }
 
 #[test]
@@ -65,9 +52,9 @@ fn no_output_replaces_a_file_of_its_command() {
     }
     // A trace that comes through stdin has a file, too.
     let mut command = planlab(folder.path());
-    let output = command.args(["import", "-", "-o", "t.csv"]).pipe_stdin(folder.path().join("t.csv"));
-    let output = output.expect("a file").output().expect("it runs");
-    assert_eq!(output.status.code(), Some(0), "a pipe is no file: {output:?}");
+    let piped = command.args(["import", "-", "-o", "t.csv"]).pipe_stdin(folder.path().join("t.csv"));
+    // A pipe is no file.
+    outputs(piped.expect("a file"), 0);
 }
 
 #[test]
@@ -109,8 +96,7 @@ fn what_is_neither_file_nor_workload_is_named_as_such() {
         for verb in
             [&["plan"][..], &["bound"], &["explain"], &["compare"], &["simulate", "--allocator", "cupy*"]]
         {
-            let (_, told) = run(folder.path(), &[verb, &[argument]].concat(), 2);
-            assert!(told.contains(reason), "{verb:?} {argument}: {told}");
+            assert_tells(&folder, &[verb, &[argument]].concat(), 2, &[reason]);
         }
     }
 }

@@ -8,7 +8,9 @@ use planlab_workloads::recorded::stored_file;
 use serde_json::Value;
 use tempfile::tempdir;
 
-use crate::common::{json, json_lines, run, write};
+use crate::common::{
+    assert_has, assert_shows, assert_tells, content, folder_with, json, json_lines, run, words, write,
+};
 
 const TRACE: &str = "id,lower,upper,size,category\nx,0,3,4096,weight\ny,1,2,1000,act\nz,2,5,4096,act\n";
 
@@ -23,8 +25,7 @@ fn workloads(rows: &[Value]) -> BTreeSet<String> {
 
 #[test]
 fn a_bench_of_files_resumes_and_a_changed_file_is_another_workload() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "my.csv", TRACE);
+    let folder = folder_with("my.csv", TRACE);
     write(folder.path(), "other.csv", TRACE.replace("1000", "2000"));
     let cells = ["my.csv", "other.csv", "chainer/alexnet/infer/b1", "--planner", "first-fit/*"];
     let (rows, _) = bench(folder.path(), &cells, 0);
@@ -50,15 +51,13 @@ fn a_bench_of_files_resumes_and_a_changed_file_is_another_workload() {
 
 #[test]
 fn nothing_runs_if_one_of_the_files_cannot_be_read() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "my.csv", TRACE);
+    let folder = folder_with("my.csv", TRACE);
     write(folder.path(), "bad.csv", "id,lower,upper,size\nx,3,3,1\n");
     for (file, reason) in
         [("missing.csv", "missing.csv: "), ("bad.csv", "bad.csv:2: "), ("nothing", "`nothing`")]
     {
         let arguments = ["bench", "my.csv", file, "--planner", "bump", "--out", "store"];
-        let (_, stderr) = run(folder.path(), &arguments, 2);
-        assert!(stderr.contains(reason), "{stderr}");
+        assert_tells(&folder, &arguments, 2, &[reason]);
         assert!(!folder.path().join("store").exists(), "{file}: nothing ran");
     }
     let object = json(folder.path(), &["bench", "missing.csv", "--out", "store"], 2);
@@ -68,8 +67,7 @@ fn nothing_runs_if_one_of_the_files_cannot_be_read() {
         (&["chainer/alexnet/infer/b1", "--align", "8"], "no file is named"),
         (&["-", "-"], "twice"),
     ] {
-        let (_, stderr) = run(folder.path(), &[&["bench", "--planner", "bump"], more].concat(), 2);
-        assert!(stderr.contains(reason), "{stderr}");
+        assert_tells(&folder, &[&["bench", "--planner", "bump"], more].concat(), 2, &[reason]);
     }
 }
 
@@ -95,44 +93,19 @@ fn a_suite_names_files_beside_it() {
 
 #[test]
 fn one_command_makes_a_report_with_the_maps_of_a_file() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "my net.csv", TRACE);
-    let arguments = [
-        "bench",
-        "my net.csv",
-        "--planner",
-        "best-fit",
-        "--planner",
-        "bump",
-        "--out",
-        "store",
-        "--report",
-        "pages",
-    ];
-    let (stdout, _) = run(folder.path(), &arguments, 0);
-    assert!(stdout.contains("pages/index.html"), "{stdout}");
-    let mut html = Vec::new();
-    html_files(&folder.path().join("pages"), &mut html);
-    let text = |path: &Path| fs::read_to_string(path).expect("readable");
-    let page = html.iter().find(|path| path.to_string_lossy().contains("file.my-net.csv"));
-    let page = text(page.unwrap_or_else(|| panic!("no page of the workload: {html:?}")));
+    let folder = folder_with("my net.csv", TRACE);
+    let bench = words("bench --planner best-fit --planner bump --out store --report pages");
+    let arguments = [&bench[..], &["my net.csv"]].concat();
+    assert_shows(&folder, &arguments, 0, &["pages/index.html"]);
+    let mut pages = content(&folder.path().join("pages/workloads")).into_iter();
+    let page = pages.find(|(path, _)| path.to_string_lossy().contains("file.my-net.csv"));
+    let page = String::from_utf8(page.expect("a page of the workload").1).expect("readable");
     assert!(page.contains("file/my net.csv/") && page.contains("8.00 KiB"), "{page}");
     // The store has what the maps need.
     run(folder.path(), &["audit", "store"], 0);
     fs::remove_file(folder.path().join("my net.csv")).expect("removable");
     run(folder.path(), &["merge", "store", "-o", "joined"], 0);
     run(folder.path(), &["report", "joined", "-o", "joined-pages"], 0);
-}
-
-fn html_files(folder: &Path, into: &mut Vec<std::path::PathBuf>) {
-    for entry in fs::read_dir(folder).expect("readable") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            html_files(&path, into);
-        } else if path.extension().is_some_and(|ending| ending == "html") {
-            into.push(path);
-        }
-    }
 }
 
 #[test]
@@ -150,10 +123,7 @@ fn a_trace_is_added_to_the_repository() {
     assert_eq!(added["output"], "data/mine/net-train-b8.csv.zst");
     let manifest = fs::read_to_string(folder.path().join("data/MANIFEST.toml")).expect("there");
     let line = manifest.lines().find(|line| line.contains("mine/net/train/b8")).expect("its line");
-    assert!(
-        line.contains(added["digest"].as_str().expect("a digest")) && line.contains("licence: MIT"),
-        "{line}"
-    );
+    assert_has(line, &[added["digest"].as_str().expect("a digest"), "licence: MIT"]);
     let file = added["output"].as_str().expect("a path");
     assert_eq!(json(folder.path(), &["plan", file, "--planner", "best-fit"], 0)["load"].as_u64(), Some(8192));
     for (key, file, reason) in [

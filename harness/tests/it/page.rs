@@ -2,9 +2,8 @@
 
 use planlab_workloads::recorded::stored_file;
 use serde_json::Value;
-use tempfile::tempdir;
 
-use crate::common::{run, write};
+use crate::common::{folder_with, run};
 
 const TRACE: &str = "id,lower,upper,size,category\na,0,3,4096,x\nb,1,2,1024,y\nc,2,5,4096,x\n";
 
@@ -21,9 +20,8 @@ fn names(page: &str) -> Vec<String> {
 
 #[test]
 fn plans_stand_side_by_side_and_the_command_makes_the_page_again() {
-    let folder = tempdir().expect("a folder");
+    let folder = folder_with("t.csv", TRACE);
     let folder = folder.path();
-    write(folder, "t.csv", TRACE);
     run(folder, &["plan", "t.csv", "-o", "p.csv"], 0);
     run(folder, &["plan", "t.csv", "--planner", "bump", "-o", "q.csv"], 0);
     run(folder, &["show", "t.csv", "p.csv", "q.csv", "-o", "a page.html"], 0);
@@ -37,10 +35,9 @@ fn plans_stand_side_by_side_and_the_command_makes_the_page_again() {
 
 #[test]
 fn an_explanation_has_a_page_with_the_frameworks_placement_beside_the_plan() {
-    let folder = tempdir().expect("a folder");
-    let folder = folder.path();
     let snapshot = stored_file("samples/torch2.15_nullcuda_snapshot.pickle").expect("embedded");
-    std::fs::write(folder.join("s.pickle"), snapshot).expect("written");
+    let folder = folder_with("s.pickle", snapshot);
+    let folder = folder.path();
     run(folder, &["explain", "s.pickle", "-o", "page.txt"], 2);
     let (text, _) = run(folder, &["explain", "s.pickle", "-o", "page.html"], 0);
     let page = std::fs::read_to_string(folder.join("page.html")).expect("written");

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 use tempfile::tempdir;
 
-use crate::common::{run, write};
+use crate::common::{folder_with, run, sample, write};
 
 /// Exit code and what the script prints.
 fn check(folder: &Path, file: &str) -> (Option<i32>, String) {
@@ -19,18 +19,12 @@ fn check(folder: &Path, file: &str) -> (Option<i32>, String) {
 
 #[test]
 fn what_is_exported_keeps_the_rules() {
-    let folder = tempdir().expect("a folder");
-    write(
-        folder.path(),
+    let folder = folder_with(
         "t.csv",
         "# step-unit: us\nid,lower,upper,size,arena\na,9000000000,9000000003,64,x\nb,9000000001,9000000004,32,y\n",
     );
     write(folder.path(), "none.csv", "id,lower,upper,size\n");
     run(folder.path(), &["plan", "t.csv", "-o", "p.csv"], 0);
-    let sample = |name: &str| {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../workloads/data/samples").join(name);
-        path.to_str().expect("text").to_owned()
-    };
     let (snapshot, profile) =
         (sample("resnet50_b64_3it_early.pickle.zst"), sample("mlp_cpu_profiler_trace.json.zst"));
     for words in [&["t.csv", "p.csv"][..], &["t.csv"], &["none.csv"], &[&snapshot], &[&profile]] {

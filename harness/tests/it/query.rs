@@ -6,7 +6,7 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::{TempDir, tempdir};
 
-use crate::common::{beside, children, end, interrupt, json, run, start, wait_for};
+use crate::common::{assert_tells, beside, children, interrupt, json, run, start, wait_for};
 
 /// A folder with results of two planners on one workload.
 fn results() -> TempDir {
@@ -51,8 +51,7 @@ fn what_cannot_be_answered_is_named_and_has_exit_code_2() {
             "{sql}: {stderr}"
         );
     }
-    let (_, stderr) = run(Path::new("/"), &["query", "/nonexistent", SQL], 2);
-    assert!(stderr.contains("/nonexistent"), "{stderr}");
+    assert_tells(Path::new("/"), &["query", "/nonexistent", SQL], 2, &["/nonexistent"]);
     run(folder.path(), &["query"], 2);
 }
 
@@ -90,8 +89,7 @@ fn interrupted_query_ends_at_once() {
     // Stopped, so that it cannot run out of memory before the signal comes.
     let child = children(folder.path(), "run-query")[0];
     kill_process(Pid::from_raw(child).expect("a process"), Signal::STOP).expect("it runs");
-    interrupt(&query);
-    assert_eq!(end(query).0, Some(130));
+    interrupt(query, "query");
     wait_for("the child's end", || children(folder.path(), "run-query").is_empty());
 }
 

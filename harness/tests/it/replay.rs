@@ -1,13 +1,12 @@
 //! `replay` on the host: every contender in a process of its own, rows, exit codes, and saboteurs.
 
-use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
-use tempfile::tempdir;
 
 use crate::common::{
-    assert_dies_with_parent, json, json_lines, planlab, run, sabotaged, two_rows_of_one_plan, write,
+    assert_dies_with_parent, assert_has, folder_with, json, json_lines, outputs, planlab, run, sabotaged,
+    two_rows_of_one_plan, write,
 };
 
 const TRACE: &str = "id,lower,upper,size,op\nx,0,3,4096,f\ny,1,2,1024,g\nz,2,5,4096,h\nw,3,6,100000,i\n";
@@ -19,9 +18,7 @@ fn replay(folder: &Path, arguments: &[&str], code: i32) -> (Vec<Value>, String) 
 }
 
 fn folder() -> tempfile::TempDir {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", TRACE);
-    folder
+    folder_with("t.csv", TRACE)
 }
 
 fn row_of<'a>(rows: &'a [Value], contender: &str) -> &'a Value {
@@ -66,9 +63,7 @@ fn options_of_an_allocator_are_read_back_in_its_process() {
     let mut command = planlab(folder.path());
     command.env("MALLOC_CONF", "oversize_threshold:4096").env("MALLOC_ARENA_MAX", "1");
     command.args(["replay", "t.csv", "--json", "--allocator", "jemalloc*"]).args(QUICK);
-    let output = command.output().expect("the binary runs");
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    let rows = json_lines(&String::from_utf8_lossy(&output.stdout));
+    let rows = json_lines(&outputs(&mut command, 0).0);
     let options = |key: &str| {
         let row = rows.iter().find(|one| one["row"]["contender"] == key).expect("a row");
         row["options"].as_str().expect("a text").to_owned()
@@ -162,12 +157,7 @@ fn plans_from_files_are_told_apart() {
 #[test]
 fn one_plan_under_two_names_has_two_rows_in_a_folder() {
     let folder = folder();
-    run(folder.path(), &["plan", "t.csv", "--planner", "best-fit", "-o", "one.csv"], 0);
-    fs::copy(folder.path().join("one.csv"), folder.path().join("two.csv")).expect("copies");
-    for file in ["one.csv", "two.csv"] {
-        replay(folder.path(), &["--plan", file, "--out", "store"], 0);
-    }
-    two_rows_of_one_plan(folder.path());
+    two_rows_of_one_plan(folder.path(), "t.csv", |arguments| drop(replay(folder.path(), arguments, 0)));
 }
 
 #[test]
@@ -191,9 +181,7 @@ fn threads_that_no_range_of_addresses_is_left_for_are_told_so() {
     let row = row_of(&rows, "tlsf");
     assert_eq!(row["status"], "out-of-memory", "{row}");
     let reason = row["reason"].as_str().expect("a text");
-    for words in ["`tlsf`", "4398046511104 bytes", "64 threads", "fewer threads help"] {
-        assert!(reason.contains(words), "{words}: {reason}");
-    }
+    assert_has(reason, &["`tlsf`", "4398046511104 bytes", "64 threads", "fewer threads help"]);
 }
 
 #[test]

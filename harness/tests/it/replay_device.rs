@@ -6,7 +6,9 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::tempdir;
 
-use crate::common::{json_lines, run, sabotaged, two_rows_of_one_plan, write};
+use crate::common::{
+    assert_shows, assert_tells, folder_with, json_lines, run, sabotaged, two_rows_of_one_plan, words, write,
+};
 
 const TRACE: &str = "# alignment: 512
 id,lower,upper,size
@@ -46,40 +48,15 @@ fn row<'a>(rows: &'a [Value], contender: &str) -> &'a Value {
 
 #[test]
 fn every_contender_of_a_device_has_a_row() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "trace.csv", TRACE);
-    let arguments = [
-        "--planner",
-        "best-fit",
-        "--allocator",
-        "cuda-*",
-        "--allocator",
-        "plan/*",
-        "--allocator",
-        "*pool",
-        "--allocator",
-        "pytorch*",
-        "--work",
-        "kernels",
-        "--out",
-        "rows",
-    ];
-    let rows = rows(folder.path(), &arguments, 0);
+    let folder = folder_with("trace.csv", TRACE);
+    let arguments = "--planner best-fit --allocator cuda-* --allocator plan/* --allocator *pool --allocator pytorch* \
+        --work kernels --out rows";
+    let rows = rows(folder.path(), &words(arguments), 0);
     let keys: Vec<&str> = rows.iter().map(|row| row["contender"].as_str().expect("a key")).collect();
-    let expected = [
-        "plan",
-        "plan/shuffled",
-        "cuda-graph/plan",
-        "cuda-malloc",
-        "cuda-malloc-async/keep",
-        "cuda-malloc-async/release",
-        "cuda-graph/async",
-        "cupy1-pool",
-        "cupy2rc1-pool",
-        "cupy4-pool",
-        "pytorch-caching",
-        "pytorch-caching/expandable",
-    ];
+    let expected = words(
+        "plan plan/shuffled cuda-graph/plan cuda-malloc cuda-malloc-async/keep cuda-malloc-async/release \
+         cuda-graph/async cupy1-pool cupy2rc1-pool cupy4-pool pytorch-caching pytorch-caching/expandable",
+    );
     assert_eq!(keys, expected);
     for row in &rows {
         assert_eq!((&row["status"], &row["reason"]), (&"complete".into(), &"".into()), "{row}");
@@ -98,8 +75,7 @@ fn every_contender_of_a_device_has_a_row() {
 
 #[test]
 fn calls_alone_are_timed_by_the_call() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "trace.csv", TRACE);
+    let folder = folder_with("trace.csv", TRACE);
     let rows =
         rows(folder.path(), &["--allocator", "empty-loop", "--allocator", "cuda-malloc", "--reps", "2"], 0);
     assert_eq!(rows.len(), 4);
@@ -119,8 +95,7 @@ fn calls_alone_are_timed_by_the_call() {
 
 #[test]
 fn a_sequence_is_played_cold_and_its_plans_are_counted() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "trace.csv", TRACE);
+    let folder = folder_with("trace.csv", TRACE);
     write(folder.path(), "other.csv", OTHER);
     let arguments = ["other.csv", "--allocator", "profile-guided", "--work", "kernels"];
     let mut command = vec!["replay", "trace.csv"];
@@ -144,8 +119,7 @@ fn a_sequence_is_played_cold_and_its_plans_are_counted() {
 
 #[test]
 fn what_is_made_of_a_plan_from_a_file_has_its_name() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "trace.csv", TRACE);
+    let folder = folder_with("trace.csv", TRACE);
     run(folder.path(), &["plan", "trace.csv", "--planner", "best-fit", "-o", "mine.csv"], 0);
     let rows = rows(folder.path(), &["--plan", "mine.csv", "--allocator", "plan/shuffled"], 0);
     let keys: Vec<&str> = rows.iter().map(|row| row["contender"].as_str().expect("a key")).collect();
@@ -154,20 +128,13 @@ fn what_is_made_of_a_plan_from_a_file_has_its_name() {
 
 #[test]
 fn one_plan_under_two_names_has_two_rows_in_a_folder() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "trace.csv", TRACE);
-    run(folder.path(), &["plan", "trace.csv", "--planner", "best-fit", "-o", "one.csv"], 0);
-    fs::copy(folder.path().join("one.csv"), folder.path().join("two.csv")).expect("copies");
-    for file in ["one.csv", "two.csv"] {
-        rows(folder.path(), &["--plan", file, "--out", "store"], 0);
-    }
-    two_rows_of_one_plan(folder.path());
+    let folder = folder_with("trace.csv", TRACE);
+    two_rows_of_one_plan(folder.path(), "trace.csv", |arguments| drop(rows(folder.path(), arguments, 0)));
 }
 
 #[test]
 fn a_planted_overlap_is_found_on_the_device() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "trace.csv", TRACE);
+    let folder = folder_with("trace.csv", TRACE);
     for (allocator, says) in
         [("saboteur/overlap", "not what was written"), ("saboteur/outside", "not memory")]
     {
@@ -180,8 +147,7 @@ fn a_planted_overlap_is_found_on_the_device() {
 
 #[test]
 fn operations_take_their_time_where_the_trace_says_what_a_step_is() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "trace.csv", TRACE);
+    let folder = folder_with("trace.csv", TRACE);
     let arguments = ["--allocator", "cuda-malloc", "--work", "operations"];
     let (_, stderr) = run(folder.path(), &[&["replay", "trace.csv"], &arguments[..], &QUICK].concat(), 2);
     assert!(stderr.contains("trace.csv: its operations have no times"), "{stderr}");
@@ -202,8 +168,7 @@ fn operations_take_their_time_where_the_trace_says_what_a_step_is() {
 
 #[test]
 fn a_process_that_dies_costs_its_rows_alone() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "trace.csv", TRACE);
+    let folder = folder_with("trace.csv", TRACE);
     let arguments = ["--allocator", "saboteur/crash", "--allocator", "tlsf"];
     let rows = sabotaged_rows(folder.path(), &arguments, 3);
     let (crash, other) = (row(&rows, "saboteur/crash"), row(&rows, "tlsf"));
@@ -215,8 +180,7 @@ fn a_process_that_dies_costs_its_rows_alone() {
 
 #[test]
 fn too_little_memory_is_said() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "trace.csv", TRACE);
+    let folder = folder_with("trace.csv", TRACE);
     let arguments =
         ["--allocator", "cuda-malloc", "--allocator", "device", "--work", "kernels", "--capacity", "4MiB"];
     for row in rows(folder.path(), &arguments, 3) {
@@ -248,8 +212,7 @@ fn a_page_amid_a_growth_goes_back_when_memory_is_short() {
 
 #[test]
 fn what_cannot_be_played_is_refused_before_anything_runs() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "trace.csv", TRACE);
+    let folder = folder_with("trace.csv", TRACE);
     let device = ["--device", "simulated-cuda"];
     let cases: [(&[&str], &str); 5] = [
         (&["--allocator", "cuda-maloc"], "cuda-malloc"),
@@ -259,16 +222,13 @@ fn what_cannot_be_played_is_refused_before_anything_runs() {
         (&["--allocator", "glibc"], "no contender"),
     ];
     for (arguments, says) in cases {
-        let (_, stderr) = run(folder.path(), &[&["replay", "trace.csv"], arguments, &device].concat(), 2);
-        assert!(stderr.contains(says), "{arguments:?}: {stderr}");
+        assert_tells(&folder, &[&["replay", "trace.csv"], arguments, &device].concat(), 2, &[says]);
     }
     run(folder.path(), &["plan", "trace.csv", "--planner", "best-fit", "-o", "plan.csv"], 0);
     let twice = ["replay", "trace.csv", "--plan", "plan.csv", "--plan", "plan.csv"];
-    let (_, stderr) = run(folder.path(), &twice, 2);
-    assert!(stderr.contains("given twice"), "{stderr}");
+    assert_tells(&folder, &twice, 2, &["given twice"]);
     let host = ["replay", "trace.csv", "--allocator", "tlsf", "--work", "kernels"];
-    let (_, stderr) = run(folder.path(), &host, 2);
-    assert!(stderr.contains("for devices"), "{stderr}");
+    assert_tells(&folder, &host, 2, &["for devices"]);
 }
 
 #[test]
@@ -276,13 +236,11 @@ fn without_a_driver_the_reason_is_said() {
     if planlab_replay::cuda::probe().is_ok() {
         return;
     }
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "trace.csv", TRACE);
+    let folder = folder_with("trace.csv", TRACE);
     let (_, stderr) =
         run(folder.path(), &["replay", "trace.csv", "--planner", "best-fit", "--device", "cuda:0"], 2);
     assert!(stderr.contains("no replay on a GPU") && !stderr.contains("panicked"), "{stderr}");
-    let (stdout, _) = run(folder.path(), &["doctor"], 0);
-    assert!(stdout.contains("no replay on a GPU"), "{stdout}");
+    assert_shows(&folder, &["doctor"], 0, &["no replay on a GPU"]);
 }
 
 #[test]
@@ -307,8 +265,7 @@ fn pools_hold_on_a_device_what_they_hold_elsewhere() {
 
 #[test]
 fn a_broken_device_costs_the_turn_that_broke_it() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "trace.csv", TRACE);
+    let folder = folder_with("trace.csv", TRACE);
     let names = ["tlsf", "cupy1-pool", "saboteur/broken-device", "cupy2rc1-pool", "cupy4-pool"];
     for seed in ["0", "1", "2"] {
         let mut arguments = vec!["--work", "kernels", "--seed", seed];

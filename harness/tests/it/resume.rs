@@ -7,26 +7,14 @@ use std::process::{Command, Stdio};
 use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
-use crate::common::{beside, json_lines, run, wait_for};
+use crate::common::{assert_tells, beside, json_lines, run, wait_for, words};
 
 /// Quick cells, whose limit not even a busy machine reaches.
-const CELLS: [&str; 10] = [
-    "--time-limit",
-    "1h",
-    "--workload",
-    "chainer/*/infer/b1",
-    "--workload",
-    "torch/*/infer/b1",
-    "--planner",
-    "first-fit/*",
-    "--planner",
-    "best-fit*",
-];
+const BENCH: &str = "bench --out store --time-limit 1h --workload chainer/*/infer/b1 --workload torch/*/infer/b1 \
+    --planner first-fit/* --planner best-fit*";
 
 fn bench(folder: &Path) -> Vec<Value> {
-    let mut arguments = vec!["bench", "--json", "--out", "store"];
-    arguments.extend(CELLS);
-    json_lines(&run(folder, &arguments, 0).0)
+    json_lines(&run(folder, &words(&format!("{BENCH} --json")), 0).0)
 }
 
 fn heights(rows: &[Value]) -> BTreeMap<(String, String), u64> {
@@ -42,11 +30,7 @@ fn journal_lines(folder: &Path) -> usize {
 
 /// Starts a bench and kills it with -9 once some cells have rows; returns their number. `None` if it had ended by then.
 fn bench_and_kill(folder: &Path) -> Option<usize> {
-    let mut child = beside(folder, &["bench", "--out", "store"])
-        .args(CELLS)
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("the binary runs");
+    let mut child = beside(folder, &words(BENCH)).stdout(Stdio::null()).spawn().expect("the binary runs");
     wait_for("rows", || journal_lines(folder) >= 20 || child.try_wait().expect("a child").is_some());
     let has_ended = child.try_wait().expect("a child").is_some();
     child.kill().expect("killed");
@@ -75,8 +59,7 @@ fn a_killed_bench_goes_on_where_it_was() {
     assert_eq!(rows.len(), expected.len(), "a cell was run twice, or lost");
     assert_eq!(heights(&rows), expected);
     // No cell is left.
-    let (_, stderr) = run(disturbed.path(), &[&["bench", "--out", "store"], &CELLS[..]].concat(), 0);
-    assert!(stderr.contains("0 run now"), "{stderr}");
+    assert_tells(&disturbed, &words(BENCH), 0, &["0 run now"]);
 }
 
 #[test]
@@ -86,17 +69,9 @@ fn a_log_has_lines_that_say_how_far_a_bench_is() {
         let output = Command::new(env!("CARGO_BIN_EXE_planlab"))
             .current_dir(folder.path())
             .env("PLANLAB_PROGRESS_SECONDS", seconds)
-            .args([
-                "bench",
-                "--out",
-                "store",
-                "--time-limit",
-                "1h",
-                "--workload",
-                "chainer/*/infer/b1",
-                "--planner",
-                "first-fit/size",
-            ])
+            .args(words(
+                "bench --out store --time-limit 1h --workload chainer/*/infer/b1 --planner first-fit/size",
+            ))
             .output()
             .expect("the binary runs");
         assert!(output.status.success(), "{output:?}");

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use crate::common::{figure, json, planlab, run, wait_for};
+use crate::common::{assert_tells, figure, json, planlab, run, wait_for};
 
 /// A periodic program that every machine has. A shell loop with `dd` would not work, as `dd` requests its buffers once;
 /// awk builds and drops its strings in each round.
@@ -37,8 +37,7 @@ fn a_period_is_planned_and_told() {
     let words = ["run", "--report", "report.json", "--min-size", "1KiB", "--", "awk", PERIOD];
     let (stdout, stderr) = run(folder.path(), &words, 0);
     assert_eq!(stdout, "done\n");
-    let text = std::fs::read_to_string(folder.path().join("report.json")).expect("written");
-    let report: Value = serde_json::from_str(&text).expect("JSON");
+    let report = report(folder.path());
     let count = |name: &str| report[name].as_u64().expect("a number");
     let missed: u64 = report["missed"].as_object().expect("counts").values().filter_map(Value::as_u64).sum();
     assert_eq!(count("planned") + missed, count("requests"), "{report}");
@@ -59,16 +58,13 @@ fn a_recorded_trace_is_one_that_other_verbs_take() {
 #[test]
 fn what_cannot_be_run_is_said() {
     let folder = tempfile::tempdir().expect("writable");
-    let (_, stderr) = run(folder.path(), &["run", "--", "/no/such/program"], 2);
-    assert!(stderr.contains("/no/such/program"), "{stderr}");
-    let (_, stderr) = run(folder.path(), &["run", "--library", "missing.so", "--", "true"], 2);
-    assert!(stderr.contains("missing.so"), "{stderr}");
+    assert_tells(&folder, &["run", "--", "/no/such/program"], 2, &["/no/such/program"]);
+    assert_tells(&folder, &["run", "--library", "missing.so", "--", "true"], 2, &["missing.so"]);
     let (_, stderr) =
         run(folder.path(), &["run", "--min-size", "1GiB", "--record-only", "t.csv", "--", "true"], 3);
     assert!(stderr.contains("no trace"), "{stderr}");
     assert!(!folder.path().join("t.csv").exists());
-    let (_, stderr) = run(folder.path(), &["run", "--report", "no/such/folder", "--", "true"], 2);
-    assert!(stderr.contains("no/such"), "{stderr}");
+    assert_tells(&folder, &["run", "--report", "no/such/folder", "--", "true"], 2, &["no/such"]);
 }
 
 #[test]
@@ -80,6 +76,11 @@ fn a_preload_that_is_there_stays() {
     let stdout = String::from_utf8_lossy(&output.stdout).into_owned();
     let (library, other) = stdout.trim().split_once(':').expect("two");
     assert_eq!((library.rsplit('/').next(), other), (Some("libplanlab.so"), "libm.so.6"), "{stdout}");
+}
+
+fn report(folder: &Path) -> Value {
+    let text = std::fs::read_to_string(folder.join("report.json")).expect("written");
+    serde_json::from_str(&text).expect("JSON")
 }
 
 /// Builds a program of the library's tests with the words of a compiler.
@@ -102,9 +103,7 @@ fn a_planned_program_has_no_thread_more() {
         let words = ["run", "--report", "report.json", &aside, "threads", rounds];
         let (stdout, _) = run(folder.path(), &words, 0);
         assert_eq!(stdout, "1 threads at most\n");
-        let text = std::fs::read_to_string(folder.path().join("report.json")).expect("written");
-        let report: Value = serde_json::from_str(&text).expect("JSON");
-        report["planned"].as_u64() > Some(0)
+        report(folder.path())["planned"].as_u64() > Some(0)
     });
     assert!(is_planned);
     // The plan is made somewhere between these requests.
@@ -160,8 +159,7 @@ fn start(folder: &Path, script: &str) -> (Child, PathBuf) {
 }
 
 fn send(child: &Child, signal: Signal) {
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a process");
-    kill_process(pid, signal).expect("it runs");
+    kill_process(Pid::from_child(child), signal).expect("it runs");
 }
 
 #[test]

@@ -1,16 +1,23 @@
-//! `schedule`: keep, swap, recompute.
+//! `schedule`: keep, swap, recompute; and suites of schedules: isolation, resume, audit.
+
+use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 use tempfile::tempdir;
 
-use crate::common::{figure, json, run, write};
+use crate::common::{assert_tells, figure, folder_with, json, sabotaged, write};
 
 const MACHINE: &str = "name = 'mine'\ncopy_out = 24e9\ncopy_in = 24e9\nflops = 2e13\nmemory = 1.5e12\nlaunch = 5e-6\n\
                        capacity = 2e9\n";
 
-fn row<'f>(found: &'f Value, scheduler: &str) -> &'f Value {
-    let mut rows = found["schedules"].as_array().expect("schedules").iter();
-    rows.find(|row| row["scheduler"] == scheduler).unwrap_or_else(|| panic!("{scheduler}: {found}"))
+fn row<'a>(rows: &'a [Value], scheduler: &str) -> &'a Value {
+    rows.iter().find(|row| row["scheduler"] == scheduler).unwrap_or_else(|| panic!("no row of {scheduler}"))
+}
+
+/// The same of what `schedule` has found.
+fn found_row<'a>(found: &'a Value, scheduler: &str) -> &'a Value {
+    row(found["schedules"].as_array().expect("schedules"), scheduler)
 }
 
 /// The classes of the paper's table 3 for SuperNeurons, and of our reproduction for PoocH. A schedule whose live bytes
@@ -24,14 +31,16 @@ fn resnet50_at_512_keeps_swaps_and_recomputes_as_published() {
         ["--scheduler", "in-core", "--scheduler", "superneurons", "--scheduler", "pooch/discard"];
     let found = json(folder.path(), &[arguments.as_slice(), &schedulers].concat(), 3);
     let counts = |scheduler: &str| {
-        let row = row(&found, scheduler);
+        let row = found_row(&found, scheduler);
         ["kept", "swapped", "recomputed"].map(|class| row[class].as_u64())
     };
     assert_eq!(counts("superneurons"), [66, 21, 18].map(Some));
     assert_eq!(counts("pooch/discard"), [66, 10, 29].map(Some));
-    assert!(row(&found, "in-core")["remark"].as_str().is_some_and(|text| text.starts_with("out of memory")));
+    assert!(
+        found_row(&found, "in-core")["remark"].as_str().is_some_and(|text| text.starts_with("out of memory"))
+    );
     for scheduler in ["superneurons", "pooch/discard"] {
-        let row = row(&found, scheduler);
+        let row = found_row(&found, scheduler);
         assert!(row["height"].as_u64() > Some(14_950_000_000) && row["fits"] == false, "{row}");
         assert!(figure(row, "live_peak") <= 14_950_000_000, "{row}");
     }
@@ -40,14 +49,13 @@ fn resnet50_at_512_keeps_swaps_and_recomputes_as_published() {
 
 #[test]
 fn a_schedule_is_written_checked_and_refused_if_it_lies() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "mine.toml", MACHINE);
+    let folder = folder_with("mine.toml", MACHINE);
     let net = ["schedule", "alexnet", "--batch", "192", "--machine", "mine.toml"];
     let with = |more: &[&'static str]| [net.as_slice(), more].concat();
     let found = json(folder.path(), &with(&["--scheduler", "swap-all", "-o", "s.jsonl"]), 0);
     let checked = json(folder.path(), &with(&["--check", "s.jsonl"]), 0);
     assert_eq!(checked["valid"], true);
-    assert_eq!(checked["height"], row(&found, "swap-all")["height"]);
+    assert_eq!(checked["height"], found_row(&found, "swap-all")["height"]);
     let text = std::fs::read_to_string(folder.path().join("s.jsonl")).expect("written");
     let seconds = text.lines().next().and_then(|line| line.split("\"seconds\":").nth(1)).expect("a claim");
     let seconds = seconds.split([',', '}']).next().expect("a number");
@@ -56,8 +64,7 @@ fn a_schedule_is_written_checked_and_refused_if_it_lies() {
     assert!(lie["message"].as_str().is_some_and(|text| text.contains("claims")), "{lie}");
     let cut = text.lines().take(3).collect::<Vec<_>>().join("\n");
     write(folder.path(), "cut.jsonl", format!("{cut}\n{{\"event\":"));
-    let (_, told) = run(folder.path(), &with(&["--check", "cut.jsonl"]), 2);
-    assert!(told.contains("cut.jsonl:4"), "{told}");
+    assert_tells(&folder, &with(&["--check", "cut.jsonl"]), 2, &["cut.jsonl:4"]);
 }
 
 /// The schedule keeps maps that no backward pass reads; an earlier bound was above its time.
@@ -77,8 +84,7 @@ fn schedule_that_keeps_transient_maps_is_above_the_bound() {
 
 #[test]
 fn what_no_schedule_can_do_is_named() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "slow.toml", MACHINE.replace("copy_in = 24e9", "copy_in = 0"));
+    let folder = folder_with("slow.toml", MACHINE.replace("copy_in = 24e9", "copy_in = 0"));
     write(folder.path(), "times.csv", "function,forward,backward\nnobody,0.1,0.2\n");
     write(folder.path(), "part.toml", MACHINE.replace("flops = 2e13\n", ""));
     for (more, reason) in [
@@ -92,7 +98,159 @@ fn what_no_schedule_can_do_is_named() {
         (["--mode", "infer"], "inference keeps no feature maps"),
     ] {
         let arguments = [["schedule", "alexnet", "--batch", "1024"].as_slice(), &more].concat();
-        let (_, told) = run(folder.path(), &arguments, 2);
-        assert!(told.contains(reason), "{more:?}: {told}");
+        assert_tells(&folder, &arguments, 2, &[reason]);
     }
+}
+
+const SUITE: &str = r#"
+name = "mine"
+analysis = "AlexNet in less memory than it needs."
+
+[[schedule]]
+nets = ["alexnet"]
+batches = [1024]
+machines = ["x86-pcie3"]
+capacities = [6_000_000_000]
+schedulers = ["*"]
+except = ["local-search", "joint", "exact", "checkmate*", "checkpoints/*", "pytorch/*"]
+time_limit = 1.5
+planner_time_limit = 1.0
+"#;
+
+fn bench(folder: &Path, more: &[&str], code: i32) -> (Vec<Value>, String) {
+    sabotaged(folder, &[&["bench", "--suite", "mine.toml", "--out", "store"], more].concat(), code)
+}
+
+#[test]
+fn a_scheduler_that_breaks_its_contract_costs_its_row() {
+    let folder = folder_with("mine.toml", SUITE);
+    let chosen = ["swap-all", "saboteur/crash", "saboteur/hang", "saboteur/shorten*", "saboteur/lie*"];
+    let arguments: Vec<&str> = chosen.iter().flat_map(|glob| ["--scheduler", glob]).collect();
+    let (rows, _) = bench(folder.path(), &arguments, 4);
+    for (scheduler, status) in [
+        ("saboteur/crash", "crashed"),
+        ("saboteur/hang", "timeout"),
+        ("saboteur/shorten-a-copy", "invalid-plan"),
+        ("saboteur/lie-about-time", "bad-output"),
+        ("saboteur/lie-about-bound", "bound-refuted"),
+        ("swap-all", "feasible"),
+    ] {
+        assert_eq!(row(&rows, scheduler)["status"], status, "{}", row(&rows, scheduler));
+    }
+    // The hung scheduler had offered a schedule, which the kill did not lose.
+    assert_eq!(row(&rows, "saboteur/hang")["seconds"], row(&rows, "swap-all")["seconds"]);
+    let reason = row(&rows, "saboteur/shorten-a-copy")["reason"].as_str().expect("a reason");
+    assert!(reason.contains("of `in` takes 1e-9 s"), "{reason}");
+    let audit = json(folder.path(), &["audit", "store"], 4);
+    assert_eq!(audit["schedules"], 6);
+    // The next bench runs only the others.
+    let (rows, told) = bench(
+        folder.path(),
+        &["--scheduler", "saboteur/eat-memory", "--memory-limit", "512MiB", "--time-limit", "60s"],
+        3,
+    );
+    assert_eq!(row(&rows, "saboteur/eat-memory")["status"], "out-of-memory", "{told}");
+}
+
+#[test]
+fn a_bench_of_schedules_resumes_and_its_audit_validates_again() {
+    let folder = folder_with("mine.toml", SUITE);
+    let (dry, _) = bench(folder.path(), &["--dry-run"], 0);
+    let (rows, told) = bench(folder.path(), &[], 0);
+    assert_eq!(dry.len(), rows.len());
+    assert!(told.contains(&format!("{} rows of schedules, {} run now", rows.len(), rows.len())), "{told}");
+    let speeds = ["in-core", "swap-all/unscheduled", "swap-all", "swap-opt"]
+        .map(|scheduler| row(&rows, scheduler)["images_per_second"].as_f64());
+    assert_eq!(speeds[0], None, "AlexNet does not fit");
+    assert!(speeds[1] <= speeds[2] && speeds[2] <= speeds[3] && speeds[1].is_some(), "{speeds:?}");
+    for row in rows.iter().filter(|row| !row["height"].is_null()) {
+        assert!(figure(row, "height") >= figure(row, "live_peak"), "{row}");
+        assert!(figure(row, "live_peak") <= 6_000_000_000, "{row}");
+    }
+    let (again, told) = bench(folder.path(), &[], 0);
+    assert_eq!(again.len(), rows.len());
+    assert!(told.contains("0 run now"), "{told}");
+    let audit = json(folder.path(), &["audit", "store"], 0);
+    assert_eq!(audit["schedules"], rows.len());
+    assert_eq!(audit["findings"], serde_json::json!([]));
+    // A kept schedule that was changed, and a missing one.
+    let mut kept: Vec<_> = fs::read_dir(folder.path().join("store/events"))
+        .expect("schedules")
+        .map(|entry| entry.expect("a file").path())
+        .collect();
+    kept.sort();
+    let text = fs::read_to_string(&kept[0]).expect("text");
+    fs::write(&kept[0], text.replacen("\"offset\":", "\"offset\":1", 1)).expect("written");
+    fs::remove_file(&kept[1]).expect("removed");
+    let audit = json(folder.path(), &["audit", "store"], 3);
+    let told = audit["findings"].to_string();
+    assert!(told.contains("its content has another digest than its name says"), "{told}");
+    assert!(told.contains("No such file"), "{told}");
+}
+
+#[test]
+fn a_suite_with_names_that_stand_for_nothing_is_refused() {
+    let folder = tempdir().expect("a folder");
+    for (from, to, reason) in [
+        ("\"alexnet\"", "\"alexnot\"", "mine.toml:6: there is no net `alexnot`; did you mean"),
+        ("x86-pcie3", "x86", "mine.toml:8: there is no machine `x86`"),
+        ("[\"*\"]", "[\"poch/*\"]", "mine.toml:10: there is no scheduler `poch/*`"),
+        ("[1024]", "[0]", "mine.toml:7: `batches` needs at least one number"),
+        ("time_limit = 1.5", "time_limit = -1", "a time limit of -1 seconds"),
+        ("[6_000_000_000]", "[0]", "mine.toml:9: a capacity of 0 bytes"),
+    ] {
+        write(folder.path(), "mine.toml", SUITE.replace(from, to));
+        assert_tells(&folder, &["bench", "--suite", "mine.toml"], 2, &[reason]);
+    }
+}
+
+#[test]
+fn the_largest_batch_at_a_loss_grows_with_the_loss() {
+    let folder = tempdir().expect("a folder");
+    let arguments = ["schedule", "squeezenet1-1", "--capacity", "500MB", "--planner", "best-fit"];
+    let found = |loss: &str| {
+        let more = ["--scheduler", "in-core", "--scheduler", "swap-opt", "--loss", loss];
+        let found = json(folder.path(), &[arguments.as_slice(), &more].concat(), 0);
+        let batch = |at: usize| found["schedulers"][at]["batch"].as_u64().expect("a batch");
+        [batch(0), batch(1)]
+    };
+    let (none, some) = (found("0%"), found("50%"));
+    assert_eq!(none[0], some[0], "what fits in-core loses nothing");
+    assert!(none[1] >= none[0] && some[1] > none[1], "{none:?} {some:?}");
+    // One more image does not fit in-core.
+    let next = (none[0] + 1).to_string();
+    let more = ["--scheduler", "in-core", "--batch", next.as_str()];
+    json(folder.path(), &[arguments.as_slice(), &more].concat(), 3);
+}
+
+#[test]
+fn a_net_from_a_file_is_scheduled() {
+    let folder = tempdir().expect("a folder");
+    let net = r#"{"planlab":"training-net","version":1,"name":"mine","batch":4,"parameters":10}
+{"map":0,"name":"image","bytes":1000}
+{"map":1,"name":"a","bytes":1000000}
+{"map":2,"name":"b","bytes":1000000}
+{"map":3,"name":"loss","bytes":10}
+{"function":0,"name":"a","kind":"convolution","inputs":[0],"output":1,"needs":[0],"forward_seconds":0.01,"backward_seconds":0.02}
+{"function":1,"name":"b","kind":"other","inputs":[1],"output":2,"needs":[1],"forward_seconds":0.01,"backward_seconds":0.02}
+{"function":2,"name":"loss","kind":"other","inputs":[2],"output":3,"needs":[2],"forward_seconds":0.01,"backward_seconds":0.02}
+"#;
+    write(folder.path(), "mine.jsonl", net);
+    let arguments = ["schedule", "mine.jsonl", "--machine", "x86-pcie3", "--scheduler", "in-core"];
+    let found = json(folder.path(), &arguments, 0);
+    assert_eq!(found["batch"], 4);
+    let seconds = found["schedules"][0]["seconds"].as_f64().expect("a time");
+    assert!((seconds - 0.09).abs() < 1e-9, "{seconds}");
+    assert_tells(&folder, &["schedule", "mine.jsonl"], 2, &["mine.jsonl:1: the file names no machine"]);
+    write(folder.path(), "mine.jsonl", net.replace(",\"backward_seconds\":0.02", ""));
+    assert_tells(&folder, &arguments, 2, &["mine.jsonl:6: function `a` has no times"]);
+    let profile = "node1 -- Input -- forward_compute_time=0.0, backward_compute_time=0.0, activation_size=64.0, parameter_size=0.000\n\
+                   node2 -- ReLU(inplace) -- forward_compute_time=2.0, backward_compute_time=3.0, activation_size=64.0, parameter_size=0.000\n\
+                   \tnode1 -- node2\n";
+    write(folder.path(), "p.txt", profile);
+    assert_tells(&folder, &["schedule", "p.txt"], 2, &["--measured-batch"]);
+    let more = ["schedule", "p.txt", "--measured-batch", "1", "--batch", "10", "--scheduler", "in-core"];
+    let found = json(folder.path(), &more, 0);
+    let seconds = found["schedules"][0]["seconds"].as_f64().expect("a time");
+    assert!((seconds - 0.05).abs() < 1e-9, "ten times 5 ms: {seconds}");
 }

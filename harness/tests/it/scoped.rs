@@ -6,7 +6,7 @@ use planlab_workloads::Catalog;
 use serde_json::Value;
 use tempfile::tempdir;
 
-use crate::common::{json, json_lines, planlab, run, write};
+use crate::common::{folder_with, json, json_lines, outputs, planlab, run};
 
 const NETS: [&str; 3] =
     ["model/googlenet/infer/b1", "model/inception-v3/infer/b1", "model/squeezenet1-0/train/b1"];
@@ -104,8 +104,7 @@ fn what_a_plan_by_operations_holds_of_sentences_is_less_than_the_pool() {
 
 #[test]
 fn without_operations_it_is_not_played_and_says_why() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", "id,lower,upper,size\nx,0,3,4096\ny,1,2,1024\n");
+    let folder = folder_with("t.csv", "id,lower,upper,size\nx,0,3,4096\ny,1,2,1024\n");
     let object = json(folder.path(), &["simulate", "t.csv", "--allocator", "profile-guided/scoped"], 3);
     assert_eq!(
         (&object["status"], &object["propagations"]),
@@ -116,10 +115,8 @@ fn without_operations_it_is_not_played_and_says_why() {
     for device in ["host", "simulated-cuda"] {
         let mut command = planlab(folder.path());
         let words = ["replay", "t.csv", "--json", "--iterations", "3", "--device", device];
-        let output =
-            command.args(words).args(["--allocator", "profile-guided/scoped"]).output().expect("it runs");
-        assert_eq!(output.status.code(), Some(3), "{device}");
-        let rows = json_lines(&String::from_utf8_lossy(&output.stdout));
+        command.args(words).args(["--allocator", "profile-guided/scoped"]);
+        let rows = json_lines(&outputs(&mut command, 3).0);
         let row = &rows[0]["row"];
         assert_eq!(row["status"], "unavailable", "{row}");
         assert!(row["reason"].as_str().is_some_and(|reason| reason.contains("names no operations")), "{row}");

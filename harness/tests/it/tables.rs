@@ -1,15 +1,12 @@
 //! `--table`: the tables of any verb as CSV, Markdown and LaTeX.
 
-use tempfile::tempdir;
-
-use crate::common::{run, write};
+use crate::common::{assert_shows, assert_tells, folder_with, run};
 
 const TRACE: &str = "id,lower,upper,size\na,0,3,64\nb,1,4,32\nc,3,5,48\n";
 
 #[test]
 fn a_verbs_table_leaves_in_every_form() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", TRACE);
+    let folder = folder_with("t.csv", TRACE);
     let compare = |form: &str| {
         let planners = ["--planner", "bump", "--planner", "exact"];
         run(folder.path(), &[&["compare", "t.csv", "--table", form][..], &planners].concat(), 0)
@@ -29,8 +26,7 @@ fn a_verbs_table_leaves_in_every_form() {
 
 #[test]
 fn words_are_not_on_stdout_where_tables_are_alone() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", TRACE);
+    let folder = folder_with("t.csv", TRACE);
     for (arguments, head, words) in [
         (&["bound", "t.csv"][..], "bound,evidence,holds for,how,time", "best: 96 B"),
         (&["list", "suites"], "key,description", ""),
@@ -58,8 +54,7 @@ fn words_are_not_on_stdout_where_tables_are_alone() {
 
 #[test]
 fn two_tables_have_a_blank_line_between_them() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", TRACE);
+    let folder = folder_with("t.csv", TRACE);
     let arguments = ["simulate", "t.csv", "--allocator", "cupy*", "--samples", "--table", "markdown"];
     let (stdout, _) = run(folder.path(), &arguments, 0);
     let tables: Vec<&str> = stdout.split("\n\n").collect();
@@ -69,13 +64,9 @@ fn two_tables_have_a_blank_line_between_them() {
 
 #[test]
 fn a_verb_without_a_table_says_what_it_says() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", TRACE);
+    let folder = folder_with("t.csv", TRACE);
     run(folder.path(), &["plan", "t.csv", "-o", "p.csv"], 0);
-    let (stdout, _) = run(folder.path(), &["verify", "t.csv", "p.csv", "--table", "latex"], 0);
-    assert!(stdout.contains("valid"), "{stdout}");
-    let (_, told) = run(folder.path(), &["compare", "t.csv", "--table", "csv", "--json"], 2);
-    assert!(told.contains("cannot be used with"), "{told}");
-    let (_, told) = run(folder.path(), &["compare", "t.csv", "--table", "html"], 2);
-    assert!(told.contains("csv, markdown, latex"), "{told}");
+    assert_shows(&folder, &["verify", "t.csv", "p.csv", "--table", "latex"], 0, &["valid"]);
+    assert_tells(&folder, &["compare", "t.csv", "--table", "csv", "--json"], 2, &["cannot be used with"]);
+    assert_tells(&folder, &["compare", "t.csv", "--table", "html"], 2, &["csv, markdown, latex"]);
 }

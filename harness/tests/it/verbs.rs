@@ -1,34 +1,14 @@
 //! Every verb: help, JSON, and what it is for.
 
-use crate::common::{self, json, json_lines, run, write};
+use crate::common::{
+    self, assert_has, assert_shows, assert_tells, folder_with, json, json_lines, outputs, planlab, run,
+    words, write,
+};
 use serde_json::Value;
 use tempfile::tempdir;
 
-const VERBS: [&str; 23] = [
-    "add-workload",
-    "list",
-    "bench",
-    "plan",
-    "compare",
-    "verify",
-    "bound",
-    "simulate",
-    "replay",
-    "generate",
-    "import",
-    "export",
-    "explain",
-    "show",
-    "report",
-    "merge",
-    "audit",
-    "doctor",
-    "diff",
-    "scale",
-    "model",
-    "graph",
-    "sweep",
-];
+const VERBS: &str = "add-workload list bench plan compare verify bound simulate replay generate import export explain \
+    show report merge audit doctor diff scale model graph sweep";
 
 const TRACE: &str =
     "# alignment: 4\nid,lower,upper,size,category\nx,0,3,4096,act\ny,1,2,1022,ws\nz,2,5,4096,act\n";
@@ -36,9 +16,8 @@ const TRACE: &str =
 #[test]
 fn every_verb_has_help() {
     let folder = tempdir().expect("a folder");
-    for verb in VERBS {
-        let (stdout, _) = run(folder.path(), &[verb, "--help"], 0);
-        assert!(stdout.contains("Usage:"), "{verb}: {stdout}");
+    for verb in VERBS.split(' ') {
+        assert_shows(&folder, &[verb, "--help"], 0, &["Usage:"]);
     }
 }
 
@@ -63,8 +42,7 @@ fn lists_have_keys_and_descriptions() {
             rows.iter().all(|row| row["description"].as_str().is_some_and(|text| !text.is_empty())),
             "{what}"
         );
-        let (text, _) = run(folder.path(), &["list", what], 0);
-        assert!(text.contains(key), "{what}: {text}");
+        assert_shows(&folder, &["list", what], 0, &[key]);
         let (card, _) = run(folder.path(), &["list", what, key], 0);
         assert!(card.lines().count() > 1 && card.contains(key), "{what}: {card}");
         assert_eq!(json(folder.path(), &["list", what, key], 0)["key"], key);
@@ -85,8 +63,7 @@ fn lists_have_keys_and_descriptions() {
 
 #[test]
 fn a_trace_becomes_a_plan_that_verifies() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", TRACE);
+    let folder = folder_with("t.csv", TRACE);
     let bound = json(folder.path(), &["bound", "t.csv"], 0);
     assert_eq!((&bound["load"], &bound["bound_evidence"]), (&Value::from(8192), &Value::from("load")));
     let plan = json(folder.path(), &["plan", "t.csv", "--planner", "best-fit", "-o", "p.csv"], 0);
@@ -105,8 +82,7 @@ fn a_trace_becomes_a_plan_that_verifies() {
 
 #[test]
 fn a_capacity_that_is_too_small_is_infeasible_and_one_that_is_large_enough_is_met() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", TRACE);
+    let folder = folder_with("t.csv", TRACE);
     let small = json(folder.path(), &["plan", "t.csv", "--capacity", "8191", "-o", "p.csv"], 3);
     assert_eq!(small["status"], "infeasible");
     assert!(!folder.path().join("p.csv").exists());
@@ -118,9 +94,8 @@ fn a_capacity_that_is_too_small_is_infeasible_and_one_that_is_large_enough_is_me
 
 #[test]
 fn bounds_on_plans_without_hand_overs_decide_nothing_about_others() {
-    let folder = tempdir().expect("a folder");
     let header = "id,lower,upper,size,may_overwrite\n";
-    write(folder.path(), "h.csv", format!("{header}a,0,2,8,\nb,1,3,8,a\n"));
+    let folder = folder_with("h.csv", format!("{header}a,0,2,8,\nb,1,3,8,a\n"));
     let plan = |name: &str, planner: &str, more: &[&str], code: i32| {
         json(folder.path(), &[&["plan", name, "--planner", planner], more].concat(), code)
     };
@@ -140,12 +115,8 @@ fn bounds_on_plans_without_hand_overs_decide_nothing_about_others() {
 
 #[test]
 fn an_arena_that_is_too_small_is_infeasible() {
-    let folder = tempdir().expect("a folder");
-    write(
-        folder.path(),
-        "a.csv",
-        "# arena sram: 100\nid,lower,upper,size,arena\nx,0,2,80,sram\ny,1,3,80,sram\n",
-    );
+    let folder =
+        folder_with("a.csv", "# arena sram: 100\nid,lower,upper,size,arena\nx,0,2,80,sram\ny,1,3,80,sram\n");
     let plan = json(folder.path(), &["plan", "a.csv", "--planner", "bump"], 3);
     assert_eq!(plan["status"], "infeasible", "{plan}");
     assert!(plan["reason"].as_str().is_some_and(|reason| reason.contains("sram")), "{plan}");
@@ -180,16 +151,14 @@ fn a_bench_of_nothing_that_exists_is_refused() {
         vec!["bench", "--workload", "chainer/alexnet/infer/b2"],
         vec!["bench", "--suite", "smoke", "--workload", "chainer/alexnett/infer/b1"],
     ] {
-        let (_, stderr) = run(folder.path(), &[&arguments[..], &["--out", "store"]].concat(), 2);
-        assert!(stderr.contains("no workload"), "{arguments:?}: {stderr}");
+        assert_tells(&folder, &[&arguments[..], &["--out", "store"]].concat(), 2, &["no workload"]);
     }
     assert!(!folder.path().join("store").exists());
 }
 
 #[test]
 fn compare_ranks_the_quick_planners() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", TRACE);
+    let folder = folder_with("t.csv", TRACE);
     let rows = json(folder.path(), &["compare", "t.csv"], 0);
     let rows = rows.as_array().expect("an array");
     assert!(rows.len() >= 20, "{}", rows.len());
@@ -199,20 +168,11 @@ fn compare_ranks_the_quick_planners() {
 
 #[test]
 fn stdin_and_stdout_are_files_too() {
-    let folder = tempdir().expect("a folder");
-    let plan = common::planlab(folder.path())
-        .args(["plan", "-", "--planner", "bump", "-o", "-"])
-        .write_stdin(TRACE)
-        .output()
-        .expect("the binary runs");
-    assert!(plan.status.success());
-    write(folder.path(), "t.csv", TRACE);
-    let verified = common::planlab(folder.path())
-        .args(["verify", "t.csv", "-", "--json"])
-        .write_stdin(plan.stdout)
-        .output()
-        .expect("the binary runs");
-    assert!(verified.status.success(), "{}", String::from_utf8_lossy(&verified.stderr));
+    let folder = folder_with("t.csv", TRACE);
+    let with_stdin =
+        |words: &[&str], text: String| outputs(planlab(folder.path()).args(words).write_stdin(text), 0).0;
+    let plan = with_stdin(&["plan", "-", "--planner", "bump", "-o", "-"], TRACE.to_owned());
+    with_stdin(&["verify", "t.csv", "-", "--json"], plan);
 }
 
 #[test]
@@ -231,8 +191,7 @@ fn generated_imported_and_exported_traces_are_the_same_problem() {
 
 #[test]
 fn pictures_are_written_whole() {
-    let folder = tempdir().expect("a folder");
-    write(folder.path(), "t.csv", TRACE);
+    let folder = folder_with("t.csv", TRACE);
     run(folder.path(), &["plan", "t.csv", "-o", "p.csv"], 0);
     for (name, start) in [("a.svg", b"<svg".as_slice()), ("a.png", b"\x89PNG"), ("a.html", b"<!DOCTYPE")] {
         json(folder.path(), &["show", "t.csv", "p.csv", "-o", name], 0);
@@ -246,29 +205,23 @@ fn pictures_are_written_whole() {
     run(folder.path(), &["show", "t.csv", "p.csv", "-o", "a.svg", "--size", "440x360"], 0);
     let picture = std::fs::read_to_string(folder.path().join("a.svg")).expect("written");
     assert!(picture.contains("width=\"440\" height=\"360\""), "{picture}");
-    for arguments in [
-        &["p.csv", "-o", "a.svg", "--size", "440"][..],
-        &["p.csv", "-o", "a.svg", "--size", "440x99999"],
-        &["p.csv", "-o", "a.html", "--size", "440x360"],
-        &["-o", "a.svg", "--size", "440x360"],
+    for (arguments, reason) in [
+        (&["p.csv", "-o", "a.svg", "--size", "440"][..], "--size"),
+        (&["p.csv", "-o", "a.svg", "--size", "440x99999"], "--size"),
+        (&["p.csv", "-o", "a.html", "--size", "440x360"], "planlab: --size needs a picture"),
+        (
+            &["-o", "a.svg", "--size", "440x360"],
+            "planlab: --size needs a plan; a load curve has a fixed size",
+        ),
     ] {
-        run(folder.path(), &[&["show", "t.csv"], arguments].concat(), 2);
+        assert_tells(&folder, &[&["show", "t.csv"], arguments].concat(), 2, &[reason]);
     }
 }
 
 #[test]
 fn a_bench_becomes_a_report_an_audit_and_a_merge() {
     let folder = tempdir().expect("a folder");
-    let bench = [
-        "bench",
-        "--workload",
-        "chainer/alexnet/*/b*",
-        "--planner",
-        "best-fit",
-        "--planner",
-        "bump",
-        "--json",
-    ];
+    let bench = words("bench --workload chainer/alexnet/*/b* --planner best-fit --planner bump --json");
     for shard in ["1/2", "2/2"] {
         let out = format!("s{}", &shard[..1]);
         run(folder.path(), &[&bench[..], &["--shard", shard, "--out", &out]].concat(), 0);
@@ -306,25 +259,8 @@ fn a_dry_run_tells_cells_apart_and_how_long_they_may_take() {
     let words = [&bench[..], &more].concat();
     let (text, told) = run(folder.path(), &words, 0);
     assert_eq!(text.lines().count(), 2, "{text}");
-    assert!(
-        text.contains("capacity 1.00 GiB (1073741824)  1 thread  limit 20.000 s  3 repetitions"),
-        "{text}"
-    );
+    assert_has(&text, &["capacity 1.00 GiB (1073741824)  1 thread  limit 20.000 s  3 repetitions"]);
     assert!(told.contains("6 runs") && told.contains("at most 120.000 s"), "{told}");
     let rows = json_lines(&run(folder.path(), &[&words[..], &["--json"]].concat(), 0).0);
     assert_eq!((rows.len(), &rows[1]["repetitions"]), (2, &3.into()));
-}
-
-#[test]
-fn bound_and_verify_name_certificates() {
-    let folder = tempdir().expect("a folder");
-    // The load is 20; no plan is lower than 21.
-    let trace =
-        "id,lower,upper,size\n0,0,3,11\n1,6,8,6\n2,1,5,6\n3,1,4,3\n4,3,6,4\n5,5,7,7\n6,3,7,7\n7,7,8,12\n";
-    write(folder.path(), "t.csv", trace);
-    let (text, _) = run(folder.path(), &["bound", "t.csv"], 0);
-    assert!(text.contains("planlab bound t.csv --certificate FILE --capacity 20"), "{text}");
-    run(folder.path(), &["bound", "t.csv", "--certificate", "c.json", "--capacity", "20"], 0);
-    let (_, told) = run(folder.path(), &["verify", "t.csv"], 2);
-    assert!(told.contains("--certificate FILE"), "{told}");
 }

@@ -5,18 +5,39 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use planlab_workloads::matches_glob;
+use serde::Serialize;
 use serde_json::Value;
 
-use super::side::{Side, last_line};
 use crate::cli::TurnsArgs;
 use crate::shell::exit::{Exit, Failure};
 use crate::shell::output::print_note;
 
+/// One of the two builds: its binary and the folder of its results.
+#[derive(Debug)]
+pub(super) struct Side {
+    pub(super) name: &'static str,
+    pub(super) binary: PathBuf,
+    pub(super) results: PathBuf,
+}
+
+impl Side {
+    pub(super) fn side_failure(&self, reason: &dyn std::fmt::Display) -> Failure {
+        Failure::from_usage(format!("side {} ({}): {reason}", self.name, self.binary.display()))
+    }
+}
+
+/// The last line that a binary wrote to stderr.
+pub(super) fn last_line(output: &Output) -> String {
+    let told = String::from_utf8_lossy(&output.stderr);
+    told.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it printed nothing").to_owned()
+}
+
 /// A planner on a workload.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(crate) struct NamedCell {
     pub(crate) planner: String,
     pub(crate) workload: String,
@@ -187,14 +208,14 @@ fn ask_build(
 mod tests {
     use super::*;
 
+    fn named(planner: &str, workload: &str) -> NamedCell {
+        NamedCell { planner: planner.to_owned(), workload: workload.to_owned() }
+    }
+
     #[test]
     fn what_both_have_is_told_from_what_one_has() {
         let set = |cells: &[(&str, &str)]| -> BTreeSet<NamedCell> {
-            let named = |&(planner, workload): &(&str, &str)| NamedCell {
-                planner: planner.to_owned(),
-                workload: workload.to_owned(),
-            };
-            cells.iter().map(named).collect()
+            cells.iter().map(|&(planner, workload)| named(planner, workload)).collect()
         };
         let a = set(&[("bump", "x"), ("old", "x"), ("bump", "y"), ("best-fit", "x")]);
         let b = set(&[("bump", "x"), ("best-fit", "x"), ("new", "x"), ("new", "z")]);
@@ -213,10 +234,6 @@ mod tests {
             r#"{"workload":"x","allocator":"cupy2rc1-pool"}"#,
             r#"{"workload":"y","planner":"best-fit"}"#,
         ];
-        let named = |planner: &str, workload: &str| NamedCell {
-            planner: planner.to_owned(),
-            workload: workload.to_owned(),
-        };
         assert_eq!(parse_dry_run(&lines.join("\n")), Ok(vec![named("bump", "x"), named("best-fit", "y")]));
         assert_eq!(parse_dry_run(lines[1]), Ok(Vec::new()));
         assert!(parse_dry_run(r#"{"planner":"bump"}"#).is_err_and(|reason| reason.contains("workload")));

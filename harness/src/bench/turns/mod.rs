@@ -6,7 +6,6 @@
 //! has planners or workloads that the other lacks, both run only the common ones.
 
 mod common;
-mod side;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,8 +14,7 @@ use std::process::Command;
 use planlab_dsa::CancelToken;
 
 pub(crate) use self::common::NamedCell;
-use self::common::{Common, Share};
-use self::side::{Side, last_line};
+use self::common::{Common, Share, Side, last_line};
 use crate::cli::{LimitArgs, TurnsArgs};
 use crate::shell::exit::{Exit, Failure};
 use crate::shell::output::printable;

@@ -57,63 +57,48 @@ pub(crate) enum Unit {
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    planner: Vec<toml::Spanned<Raw>>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Raw {
-    key: String,
-    #[serde(default)]
-    summary: String,
-    command: Vec<String>,
-    instance: Format,
-    #[serde(default)]
-    honours: Vec<Feature>,
-    #[serde(default)]
-    exact: bool,
-    #[serde(default)]
-    practical: Option<u32>,
-    #[serde(default)]
-    version: Vec<String>,
-    #[serde(default)]
-    no_plan: Vec<String>,
-    #[serde(default)]
-    out_of_time: Vec<String>,
-    #[serde(default)]
-    time_after: Option<String>,
-    #[serde(default)]
-    time_unit: Unit,
-    #[serde(default)]
-    bound_after: Option<String>,
-    #[serde(default)]
-    anytime: bool,
+    planner: Vec<toml::Spanned<Entry>>,
 }
 
 /// One planner of the file.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Entry {
     pub(crate) key: String,
+    #[serde(default)]
     pub(crate) summary: String,
     /// The program and its arguments, with placeholders.
     pub(crate) command: Vec<String>,
+    #[serde(rename = "instance")]
     pub(crate) format: Format,
+    #[serde(rename = "honours", default)]
+    features: Vec<Feature>,
+    /// What these features say.
+    #[serde(skip)]
     pub(crate) honours: Honours,
+    #[serde(default)]
     pub(crate) exact: bool,
     pub(crate) practical: Option<u32>,
+    #[serde(rename = "version", default)]
+    ask_version: Vec<String>,
     /// Words that the program prints if it has no plan.
+    #[serde(default)]
     pub(crate) no_plan: Vec<String>,
     /// Words that it prints if its time is up.
+    #[serde(default)]
     pub(crate) out_of_time: Vec<String>,
     /// What it prints before its own time.
     pub(crate) time_after: Option<String>,
+    #[serde(default)]
     pub(crate) time_unit: Unit,
     /// What it prints before its bound, in bytes.
     pub(crate) bound_after: Option<String>,
     /// Whether the output may be read while the program runs: each plan replaces the one before as a whole.
+    #[serde(default)]
     pub(crate) anytime: bool,
-    ask_version: Vec<String>,
+    #[serde(skip)]
     version: OnceLock<String>,
+    #[serde(skip)]
     said: OnceLock<Option<String>>,
 }
 
@@ -146,9 +131,9 @@ pub(crate) fn read_entries(path: &Path) -> Result<Vec<Entry>, Failure> {
     })?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let mut entries: Vec<Entry> = Vec::new();
-    for raw in file.planner {
-        let at = raw.span().start;
-        let entry = Entry::new(raw.into_inner(), folder);
+    for entry in file.planner {
+        let at = entry.span().start;
+        let entry = entry.into_inner().checked(folder);
         let entry = entry.and_then(|entry| match entries.iter().any(|other| other.key == entry.key) {
             true => Err(format!("there are two entries `{}`", entry.key)),
             false => Ok(entry),
@@ -159,38 +144,23 @@ pub(crate) fn read_entries(path: &Path) -> Result<Vec<Entry>, Failure> {
 }
 
 impl Entry {
-    fn new(raw: Raw, folder: &Path) -> Result<Self, String> {
-        let name = raw.key.strip_prefix(PREFIX).unwrap_or("");
+    /// The entry as it can be used, if nothing is wrong with it; `folder` is that of the file.
+    fn checked(mut self, folder: &Path) -> Result<Self, String> {
+        let name = self.key.strip_prefix(PREFIX).unwrap_or("");
         let letters = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-/.".contains(c);
         if name.is_empty() || !name.chars().all(letters) {
-            return Err(format!("`{}`: a key is `external/` and a name of a-z, 0-9, `-`, `.`, `/`", raw.key));
+            let key = self.key;
+            return Err(format!("`{key}`: a key is `external/` and a name of a-z, 0-9, `-`, `.`, `/`"));
         }
-        let honours = honours_from(&raw.honours);
-        check_format(raw.instance, &honours)?;
-        check_command(&raw.command)?;
-        let command = resolve_words(&raw.command, folder);
-        let summary = match raw.summary.as_str() {
-            "" => format!("the program {}", command[0]),
-            said => said.to_owned(),
-        };
-        Ok(Self {
-            key: raw.key,
-            summary,
-            command,
-            format: raw.instance,
-            honours,
-            exact: raw.exact,
-            practical: raw.practical,
-            no_plan: raw.no_plan,
-            out_of_time: raw.out_of_time,
-            time_after: raw.time_after,
-            time_unit: raw.time_unit,
-            bound_after: raw.bound_after,
-            anytime: raw.anytime,
-            ask_version: resolve_words(&raw.version, folder),
-            version: OnceLock::new(),
-            said: OnceLock::new(),
-        })
+        self.honours = honours_from(&self.features);
+        check_format(self.format, &self.honours)?;
+        check_command(&self.command)?;
+        self.command = resolve_words(&self.command, folder);
+        self.ask_version = resolve_words(&self.ask_version, folder);
+        if self.summary.is_empty() {
+            self.summary = format!("the program {}", self.command[0]);
+        }
+        Ok(self)
     }
 
     /// Why the planner cannot run, if its program is missing.

@@ -81,13 +81,13 @@ impl Planner for External {
         let trace = told(self.entry, run.instance())?;
         let folder =
             self.run_folder().map_err(|error| failed(format!("no folder for the program: {error}")))?;
-        let files = Files::new(folder.path());
+        let [instance, output, stamp] =
+            ["instance.csv", "plan.csv", "began"].map(|name| folder.path().join(name));
         let text = self.entry.write_instance(&trace).map_err(failed)?;
-        fs::write(&files.instance, text)
-            .map_err(|error| failed(format!("{}: {error}", files.instance.display())))?;
-        let words = words(self.entry, run, &files);
-        let mut watch = Watch { entry: self.entry, trace: &trace, output: &files.output, seen: None };
-        let ended = follow(&words, &files.stamp, run, &mut |run| watch.check_output(run))
+        fs::write(&instance, text).map_err(|error| failed(format!("{}: {error}", instance.display())))?;
+        let words = words(self.entry, run, &instance, &output);
+        let mut watch = Watch { entry: self.entry, trace: &trace, output: &output, seen: None };
+        let ended = follow(&words, &stamp, run, &mut |run| watch.check_output(run))
             .map_err(|error| failed(format!("{}: {error}", self.entry.command[0])))?;
         let (fate, answer) = self.judge_ended(run, &ended, &watch);
         *self.report.lock().unwrap_or_else(PoisonError::into_inner) = Some(Report {
@@ -218,22 +218,6 @@ fn names_itself(message: &str, program: &str) -> bool {
     begins_with(program) || begins_with(name)
 }
 
-struct Files {
-    instance: PathBuf,
-    output: PathBuf,
-    stamp: PathBuf,
-}
-
-impl Files {
-    fn new(folder: &Path) -> Self {
-        Self {
-            instance: folder.join("instance.csv"),
-            output: folder.join("plan.csv"),
-            stamp: folder.join("began"),
-        }
-    }
-}
-
 /// The instance for the program, without the opportunities that it does not honour.
 fn told(entry: &Entry, instance: &Instance) -> Result<Trace, Halt> {
     let honours = entry.honours;
@@ -256,14 +240,14 @@ fn told(entry: &Entry, instance: &Instance) -> Result<Trace, Halt> {
 }
 
 /// The command line with the placeholders filled in.
-fn words(entry: &Entry, run: &mut Run<'_>, files: &Files) -> Vec<OsString> {
+fn words(entry: &Entry, run: &mut Run<'_>, instance: &Path, output: &Path) -> Vec<OsString> {
     let capacity = if entry.uses_placeholder("{capacity}") { capacity(run).get() } else { 0 };
     let seed = if entry.uses_placeholder("{seed}") { rand::RngExt::random::<u32>(run.rng()) >> 1 } else { 0 };
     // A year means no limit, as programs need a number.
     let left = run.remaining_time().unwrap_or(Duration::from_secs(365 * 24 * 3600));
     let values = [
-        ("{instance}", files.instance.display().to_string()),
-        ("{output}", files.output.display().to_string()),
+        ("{instance}", instance.display().to_string()),
+        ("{output}", output.display().to_string()),
         ("{capacity}", capacity.to_string()),
         ("{time_limit}", format!("{:.3}", left.as_secs_f64())),
         ("{time_limit_ms}", left.as_millis().to_string()),

@@ -32,23 +32,16 @@ static REGISTRY: OnceLock<Registry> = OnceLock::new();
 pub(crate) fn load(named: Option<&Path>) -> Result<(), Failure> {
     let default = || Some(PathBuf::from(DEFAULT)).filter(|path| path.is_file());
     let file = named.map(Path::to_owned).or_else(default);
-    let registry = match file {
-        Some(path) => Registry::read(&path)?,
-        None => Registry::default(),
-    };
-    if !registry.entries.is_empty() {
-        hold_orphans();
+    let registry = file.as_deref().map(Registry::read).transpose()?.unwrap_or_default();
+    // Programs of others may start processes that outlive them.
+    if !registry.entries.is_empty()
+        && let Err(error) = adopt_orphans()
+    {
+        print_note(&format!("what external planners leave running cannot be ended: {error}"));
     }
     // Read once for each process: a second call keeps the first result.
     let _ = REGISTRY.set(registry);
     Ok(())
-}
-
-/// Programs of others may start processes that outlive them.
-fn hold_orphans() {
-    if let Err(error) = adopt_orphans() {
-        print_note(&format!("what external planners leave running cannot be ended: {error}"));
-    }
 }
 
 impl Registry {

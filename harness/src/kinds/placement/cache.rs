@@ -3,6 +3,7 @@
 //! There is one file for each key, written whole or not at all. A plan from a file is verified like any other, and made
 //! again if it is damaged or false.
 
+use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -67,32 +68,25 @@ impl<'i> Shelf<'i> {
 
     /// The kept plan, if it is an answer: it had at least the requested effort, or it fits the requested capacity.
     pub(crate) fn kept_answer(&self) -> Option<Judgement<'i>> {
-        let before = Instant::now();
-        let (plan, effort) = self.plans.get(self.key, &self.form)?;
-        let is_enough = match self.target {
+        self.judge_kept(|plan, effort| match self.target {
             Some(target) => plan.height().get() <= target,
             None => effort.covers_limits(self.asked),
-        };
-        is_enough.then(|| {
-            let scope = self.bound_scope(plan.instance());
-            judge_found(plan, scope, as_nanoseconds(before.elapsed()))
         })
     }
 
     /// The kept plan, if it is lower than the run's.
     pub(crate) fn lower_than(&self, found: &Judgement<'_>) -> Option<Judgement<'i>> {
-        let before = Instant::now();
-        let (plan, _) = self.plans.get(self.key, &self.form)?;
-        let is_lower = found.height().is_none_or(|height| plan.height() < height);
-        is_lower.then(|| {
-            let scope = self.bound_scope(plan.instance());
-            judge_found(plan, scope, as_nanoseconds(before.elapsed()))
-        })
+        self.judge_kept(|plan, _| found.height().is_none_or(|height| plan.height() < height))
     }
 
-    fn bound_scope(&self, instance: &Instance) -> Scope {
-        let hands_over = planners::honours(&self.planner).in_place && !instance.in_place().is_empty();
-        if hands_over { Scope::Any } else { Scope::NoHandOver }
+    /// The kept plan, if it is wanted.
+    fn judge_kept(&self, is_wanted: impl Fn(&VerifiedPlan<'i>, Effort) -> bool) -> Option<Judgement<'i>> {
+        let before = Instant::now();
+        let (plan, effort) = self.plans.get(self.key, &self.form)?;
+        let permits = !plan.instance().in_place().is_empty();
+        let hands_over = permits && planners::honours(&self.planner).in_place;
+        let scope = if hands_over { Scope::Any } else { Scope::NoHandOver };
+        is_wanted(&plan, effort).then(|| judge_found(plan, scope, as_nanoseconds(before.elapsed())))
     }
 
     /// The kept plan as a start for a run with more effort.
@@ -127,26 +121,17 @@ fn read_entry(path: &Path) -> Result<Option<CachedPlan>, Failure> {
     }
     let name = path.display().to_string();
     let file = fs::File::open(path).with_context(|| InFile(name.clone()))?;
+    let refuse = |reason: &dyn Display| {
+        print_note(&format!("{reason}; a new one is made"));
+        Ok(None)
+    };
     let text = match read_document(&name, file, inputs::input_limits()) {
         Ok(text) => text,
-        Err(error) => {
-            print_note(&format!("{error}; a new one is made"));
-            return Ok(None);
-        }
+        Err(error) => return refuse(&error),
     };
     match serde_json::from_str::<Entry>(&text) {
         Ok(entry) if entry.version == VERSION => Ok(Some(entry.cached)),
-        Ok(entry) => {
-            print_note(&format!(
-                "{}: version {} is not known; a new one is made",
-                path.display(),
-                entry.version
-            ));
-            Ok(None)
-        }
-        Err(error) => {
-            print_note(&format!("{}: {error}; a new one is made", path.display()));
-            Ok(None)
-        }
+        Ok(entry) => refuse(&format!("{name}: version {} is not known", entry.version)),
+        Err(error) => refuse(&format!("{name}: {error}")),
     }
 }

@@ -3,12 +3,12 @@
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use planlab_dsa::Digest;
+use planlab_dsa::{Digest, Instance};
 use serde::Serialize;
 
 use super::{planners, saboteurs};
 use crate::cli::LimitArgs;
-use crate::inputs::Source;
+use crate::inputs::{Hints, Source};
 use crate::kinds::external;
 use crate::shell::quantity::as_nanoseconds;
 
@@ -31,11 +31,22 @@ pub(crate) struct Cell {
     pub(crate) repetition: u32,
 }
 
+/// One trace, ready for cells.
+pub(crate) struct Subject<'i> {
+    pub(crate) source: &'i Source,
+    pub(crate) instance: &'i Instance,
+    pub(crate) digest: Digest,
+    /// Offsets to start from, for the cells with hints.
+    pub(crate) hints: Option<Hints>,
+}
+
 impl Cell {
     /// The cell of a trace with a planner, without limits that the planner does not honour.
     pub(crate) fn of(source: &Source, planner: &str, limits: &LimitArgs) -> Self {
         let honours = planners::honours(planner);
-        let threads = limits.threads.map_or_else(default_threads, NonZeroUsize::get);
+        // By default one thread for each core.
+        let threads = limits.threads.or_else(|| std::thread::available_parallelism().ok());
+        let threads = threads.map_or(1, NonZeroUsize::get);
         Self {
             workload: source.name.clone(),
             planner: planner.to_owned(),
@@ -90,11 +101,6 @@ impl Cell {
         }
         serde_json::Value::Object(parameters).to_string()
     }
-}
-
-/// The default number of threads: one for each core.
-fn default_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, NonZeroUsize::get)
 }
 
 #[cfg(test)]

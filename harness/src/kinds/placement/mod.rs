@@ -19,9 +19,9 @@ mod saboteurs;
 #[cfg(feature = "debug-checks")]
 mod slowdown;
 
-pub(crate) use cell::Cell;
+pub(crate) use cell::{Cell, Subject};
 pub(crate) use judge::Judgement;
 pub(crate) use kind::Placement;
 pub(crate) use prover::Prover;
 pub(crate) use row::record;
-pub(crate) use runner::{Runner, Samples, Subject, in_process};
+pub(crate) use runner::{Runner, Samples, in_process};

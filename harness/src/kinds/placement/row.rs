@@ -3,9 +3,8 @@
 use planlab_dsa::{Bytes, Digest, Scope};
 use planlab_results::{Lane, Record, SCHEMA};
 
-use super::cell::Cell;
+use super::cell::{Cell, Subject};
 use super::judge::Judgement;
-use super::runner::Subject;
 use crate::cells::RowContext;
 use crate::shell::quantity::as_nanoseconds;
 

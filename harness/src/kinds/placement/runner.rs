@@ -4,16 +4,18 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use planlab_dsa::{CancelToken, Digest, Instance};
+use planlab_dsa::CancelToken;
+use planlab_results::Record;
 
-use super::cell::Cell;
+use super::cell::{Cell, Subject};
 use super::judge::{Judgement, judge};
 use super::kind::{Placement, perform};
 use super::mailbox;
 use super::messages::{CellRequest, PlacementSource};
+use super::row::record;
 use crate::cells::{CellEnd, Desk, Order, Supervisor};
-use crate::inputs::{Hints, Source};
-use crate::shell::exit::Failure;
+use crate::shell::clock::now_ns;
+use crate::shell::exit::{Exit, Failure};
 use crate::shell::quantity::as_nanoseconds;
 
 /// How often a cell is timed.
@@ -42,15 +44,6 @@ pub(crate) struct Runner {
     samples: Samples,
 }
 
-/// One trace, ready for cells.
-pub(crate) struct Subject<'i> {
-    pub(crate) source: &'i Source,
-    pub(crate) instance: &'i Instance,
-    pub(crate) digest: Digest,
-    /// Offsets to start from, for the cells with hints.
-    pub(crate) hints: Option<Hints>,
-}
-
 impl Runner {
     /// A runner whose cells end early once `cancel` is set.
     pub(crate) fn new(cancel: CancelToken, samples: Samples) -> io::Result<Self> {
@@ -73,12 +66,13 @@ impl Runner {
         cells: &[Cell],
         core: Option<usize>,
     ) -> io::Result<Vec<Judgement<'i>>> {
+        let is_hinted = cells.iter().any(|cell| cell.hints.is_some());
         let source = PlacementSource {
             source: subject.source.clone(),
             digest: subject.digest,
             buffers: subject.instance.len(),
             permissions: subject.instance.in_place().len(),
-            hints: subject.hints.as_deref().filter(|_| cells.iter().any(is_hinted)).map(<[_]>::to_vec),
+            hints: subject.hints.as_deref().filter(|_| is_hinted).map(<[_]>::to_vec),
         };
         let asked: Vec<CellRequest> = cells.iter().map(|cell| ask(cell, self.samples)).collect();
         let memory = cells.first().and_then(|cell| cell.memory);
@@ -87,10 +81,24 @@ impl Runner {
         let judged = ends.into_iter().zip(cells).map(|(end, cell)| judge(end, subject.instance, cell.target));
         Ok(judged.collect())
     }
-}
 
-fn is_hinted(cell: &Cell) -> bool {
-    cell.hints.is_some()
+    /// Runs one cell.
+    pub(crate) fn run_one<'i>(&self, subject: &Subject<'i>, cell: &Cell) -> Result<Judgement<'i>, Failure> {
+        let judged = self.run(subject, std::slice::from_ref(cell), None)?.pop();
+        judged.ok_or_else(|| Failure::new(Exit::Incomplete, "the child did not answer for its cell"))
+    }
+
+    /// Runs one cell outside of a suite, and makes its row.
+    pub(crate) fn run_alone<'i>(
+        &self,
+        subject: &Subject<'i>,
+        cell: &Cell,
+    ) -> Result<(Judgement<'i>, Record), Failure> {
+        let started_ns = now_ns();
+        let judged = self.run_one(subject, cell)?;
+        let row = record(cell, subject, &judged, None, self.supervisor.context("", 1, started_ns));
+        Ok((judged, row))
+    }
 }
 
 /// The request to a child for a cell.
@@ -102,7 +110,7 @@ fn ask(cell: &Cell, samples: Samples) -> CellRequest {
         work: cell.work,
         target: cell.target,
         threads: cell.threads,
-        hinted: is_hinted(cell),
+        hinted: cell.hints.is_some(),
         repeats: samples.repeats,
         repeat_below_ns: as_nanoseconds(samples.single_above),
     }

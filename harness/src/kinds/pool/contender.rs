@@ -8,6 +8,7 @@ use planlab_replay::host::Malloc;
 use planlab_solvers::online;
 
 use super::saboteurs;
+use crate::cells::sabotage;
 use crate::shell::exit::Failure;
 use crate::shell::keys::matching;
 
@@ -55,8 +56,8 @@ impl Contender {
     }
 
     /// The digest of the plan.
-    pub(crate) fn plan_digest(&self) -> Option<Digest> {
-        self.plan.as_ref().map(Digest::of_plan)
+    pub(crate) fn plan_digest(&self) -> Option<String> {
+        self.plan.as_ref().map(|plan| Digest::of_plan(plan).to_string())
     }
 
     /// The name for human readers: `plan (portfolio)`, `plan:NAME`.
@@ -86,9 +87,9 @@ pub(crate) fn file_names(files: &[String]) -> Vec<String> {
 /// The keys of all allocators that the host can play.
 fn keys() -> Vec<&'static str> {
     let mut keys = online::keys();
-    keys.extend(Malloc::ALL.map(Malloc::key));
+    keys.extend(Malloc::ALL.map(Malloc::name));
     keys.push(EMPTY_LOOP);
-    keys.extend(saboteurs::keys());
+    keys.extend(sabotage::enabled(&saboteurs::KEYS));
     keys
 }
 
@@ -100,12 +101,12 @@ pub(crate) fn matching_allocators(globs: &[String]) -> Result<Vec<Contender>, Fa
 
 /// The process allocator (glibc, jemalloc, ...) with that key.
 pub(crate) fn find_malloc(key: &str) -> Option<Malloc> {
-    Malloc::ALL.into_iter().find(|malloc| malloc.key() == key)
+    Malloc::ALL.into_iter().find(|malloc| malloc.name() == key)
 }
 
 /// Builds the online allocator of a key that [`matching_allocators`] returned.
 pub(super) fn build_allocator(key: &str, backing: Box<dyn Backing>) -> Box<dyn OnlineAllocator> {
-    match saboteurs::find(key) {
+    match sabotage::find(&saboteurs::KEYS, key) {
         Some(key) => saboteurs::build(key, backing),
         None => online::find_allocator(key).expect("a key that was found").build(backing),
     }

@@ -51,7 +51,7 @@ pub(crate) fn row(
         retained: subject.retained,
         contender: contender.row_key(),
         planner: contender.planner.clone(),
-        plan: contender.plan_digest().map(|digest| digest.to_string()),
+        plan: contender.plan_digest(),
         device: place.key,
         device_name: place.name,
         l2_bytes: place.l2_bytes,
@@ -89,11 +89,8 @@ pub(crate) fn performance_of_death(death: &Death, stderr: &str, limit: Duration)
 
 /// The exit code of the rows. Corrupted memory is worse than a contender without figures.
 pub(crate) fn exit_of(rows: &[ReplayRow]) -> Exit {
-    if rows.iter().any(|row| row.performance.status == End::Corrupt) {
-        Exit::Invalid
-    } else if rows.iter().any(|row| row.performance.status != End::Complete) {
-        Exit::Incomplete
-    } else {
-        Exit::Complete
-    }
+    Exit::first_of([
+        (Exit::Invalid, rows.iter().any(|row| row.performance.status == End::Corrupt)),
+        (Exit::Incomplete, rows.iter().any(|row| row.performance.status != End::Complete)),
+    ])
 }

@@ -8,21 +8,12 @@ use crate::cells::sabotage;
 /// Breaks a simulated device that it is played on; elsewhere it behaves like `saboteur/overlap`.
 pub(crate) const BROKEN_DEVICE: &str = "saboteur/broken-device";
 
-const KEYS: [&str; 5] =
+/// The keys of all saboteurs.
+pub(crate) const KEYS: [&str; 5] =
     ["saboteur/overlap", "saboteur/outside", "saboteur/crash", "saboteur/hang", BROKEN_DEVICE];
 
 /// The size in bytes of the segment in which `saboteur/overlap` places every block.
 const SEGMENT: u64 = 1 << 30;
-
-/// The keys, if saboteurs are enabled.
-pub(crate) fn keys() -> impl Iterator<Item = &'static str> {
-    sabotage::enabled(&KEYS)
-}
-
-/// The saboteur's key, if it is one and saboteurs are enabled.
-pub(crate) fn find(key: &str) -> Option<&'static str> {
-    sabotage::find(&KEYS, key)
-}
 
 /// Builds a saboteur over a backing.
 pub(crate) fn build(key: &'static str, mut backing: Box<dyn Backing>) -> Box<dyn OnlineAllocator> {

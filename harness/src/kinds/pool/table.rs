@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 use super::contender::EMPTY_LOOP;
 use crate::shell::JSON_VERSION;
 use crate::shell::quantity::{format_memory, format_percent, format_seconds};
-use crate::shell::text::Text;
-use planlab_results::table::Table;
+use crate::shell::text::{Text, titled_table};
 
 /// One process as `replay --json` prints it: its row and figures derived from it.
 pub(crate) fn process_object(row: &ReplayRow, options: &str) -> Value {
@@ -69,23 +68,10 @@ fn wall_ns(row: &ReplayRow) -> Vec<f64> {
 
 /// A table of one replay with one line for each contender, over the rows of all its processes.
 pub(crate) fn table(rows: &[ReplayRow]) -> Text {
-    let mut table = Table::new(&[
-        "contender",
-        "threads",
-        "CPU/request",
-        "above the loop",
-        "range",
-        "wall/request",
-        "alloc",
-        "free",
-        "propagation",
-        "reserved peak",
-        "over requests",
-        "resident",
-        "lock wait",
-        "warm-up",
-        "status",
-    ]);
+    let mut table = titled_table(
+        "contender, threads, CPU/request, above the loop, range, wall/request, alloc, free, propagation, \
+         reserved peak, over requests, resident, lock wait, warm-up, status",
+    );
     group_processes(rows)
         .iter()
         .for_each(|same| table.push_texts(contender_line(same, cpu_of_loop(rows, same))));

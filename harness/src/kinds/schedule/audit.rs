@@ -31,7 +31,7 @@ pub(crate) fn audit(folder: &Path, rows: &[ScheduleRow]) -> Result<Vec<Finding>,
             (Err(reason), _) => findings.push(missing("problem", reason)),
             (_, Err(reason)) => findings.push(missing("schedule", &reason)),
             (Ok(problem), Ok(text)) => {
-                let reason = find_contradiction(problem, &text, row);
+                let reason = compare_with_row(problem, &text, row).err();
                 findings.extend(reason.map(|reason| false_schedule(row, digest, &reason)));
             }
         }
@@ -55,26 +55,17 @@ fn read_problem(folder: &Path, digest: &str) -> Result<SchedulingProblem, String
     SchedulingProblem::read_jsonl("problem", &text, None).map_err(|error| error.to_string())
 }
 
-/// How a schedule and its row differ, if they do.
-fn find_contradiction(problem: &SchedulingProblem, text: &str, row: &ScheduleRow) -> Option<String> {
-    let schedule = match Schedule::read_jsonl("schedule", text) {
-        Ok(schedule) => schedule,
-        Err(error) => return Some(error.to_string()),
-    };
-    let audited = match validate_schedule(problem, &schedule, None) {
-        Ok(audited) => audited,
-        Err(violation) => return Some(violation.to_string()),
-    };
+/// Compares a schedule with its row; the error says how they differ.
+fn compare_with_row(problem: &SchedulingProblem, text: &str, row: &ScheduleRow) -> Result<(), String> {
+    let schedule = Schedule::read_jsonl("schedule", text).map_err(|error| error.to_string())?;
+    let audited = validate_schedule(problem, &schedule, None).map_err(|violation| violation.to_string())?;
     let found = nanoseconds_of(audited.seconds);
-    if row.iteration_ns.is_some_and(|said| said.abs_diff(found) > 1) {
-        return Some(format!(
-            "an iteration takes {found} ns, its row says {}",
-            row.iteration_ns.unwrap_or(0)
-        ));
+    if let Some(said) = row.iteration_ns.filter(|said| said.abs_diff(found) > 1) {
+        return Err(format!("an iteration takes {found} ns, its row says {said}"));
     }
     let height = audited.height.get();
-    if row.height.is_some_and(|said| said != height) {
-        return Some(format!("its offsets need {height} bytes, its row says {}", row.height.unwrap_or(0)));
+    match row.height {
+        Some(said) if said != height => Err(format!("its offsets need {height} bytes, its row says {said}")),
+        _ => Ok(()),
     }
-    None
 }

@@ -7,6 +7,11 @@ use planlab_dsa::Digest;
 use super::saboteurs;
 use crate::shell::quantity::as_nanoseconds;
 
+/// Default wall time of a scheduler.
+pub(crate) const WALL: Duration = Duration::from_secs(60);
+/// Default wall time of the planner.
+pub(crate) const PLANNER_WALL: Duration = Duration::from_secs(10);
+
 /// The definition of a cell, without the problem.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Cell {

@@ -1,7 +1,6 @@
 //! Scheduling as a kind of cell: a scheduler under its limits on one problem.
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -49,18 +48,23 @@ impl Kind for Scheduling {
             cancel: desk.cancel.clone(),
             ..ScheduleBudget::default()
         };
-        let mut keeper = Keeper { drawer: Drawer::create(desk.mailbox, SCHEDULE)?, last: None };
+        let mut drawer = Drawer::create(desk.mailbox, SCHEDULE)?;
+        let mut last: Option<Instant> = None;
+        let keep_now_and_then = |better: &Verified| {
+            let is_time = last.is_none_or(|last| last.elapsed() >= KEEPING);
+            // If it cannot be kept the run continues, because its answer still counts.
+            if is_time && drawer.put(better.schedule().write_jsonl().as_bytes()).is_ok() {
+                last = Some(Instant::now());
+            }
+        };
         let (outcome, usage) = measured(|| {
-            execute_scheduler_observed(&*scheduler, problem, budget, asked.seed, |better| {
-                // If it cannot be kept the run continues, because its answer still counts.
-                let _ = keeper.keep_now_and_then(better);
-            })
+            execute_scheduler_observed(&*scheduler, problem, budget, asked.seed, keep_now_and_then)
         });
         let mut answer = Answer::new(&outcome, usage);
         let mut best = outcome.best.as_ref().map(|best| best.schedule().write_jsonl());
         saboteurs::tamper(&asked.scheduler, &mut answer, &mut best)?;
         if let Some(best) = best {
-            keeper.drawer.put(best.as_bytes())?;
+            drawer.put(best.as_bytes())?;
         }
         Ok(answer)
     }
@@ -73,22 +77,5 @@ impl Kind for Scheduling {
     fn kept(_: &PathBuf, mailbox: &Path) -> Option<String> {
         latest(mailbox, SCHEDULE, inputs::input_limits().unpacked_bytes())
             .and_then(|text| String::from_utf8(text).ok())
-    }
-}
-
-/// Keeps better schedules as they come.
-struct Keeper {
-    drawer: Drawer,
-    last: Option<Instant>,
-}
-
-impl Keeper {
-    fn keep_now_and_then(&mut self, better: &Verified) -> io::Result<()> {
-        if self.last.is_some_and(|last| last.elapsed() < KEEPING) {
-            return Ok(());
-        }
-        self.drawer.put(better.schedule().write_jsonl().as_bytes())?;
-        self.last = Some(Instant::now());
-        Ok(())
     }
 }

@@ -11,7 +11,6 @@ mod audit;
 mod cell;
 mod disturb;
 mod judge;
-mod keeper;
 mod kind;
 mod messages;
 mod question;
@@ -20,11 +19,11 @@ mod runner;
 mod saboteurs;
 
 pub(crate) use audit::audit;
-pub(crate) use cell::Cell;
+pub(crate) use cell::{Cell, PLANNER_WALL, WALL};
 pub(crate) use judge::{Judgement, classes, counts};
-pub(crate) use keeper::keep;
 pub(crate) use kind::Scheduling;
 pub(crate) use question::{
     DEFAULT_MACHINE, Question, known_schedulers, matching_schedulers, resolve_machine,
 };
+pub(crate) use row::keep;
 pub(crate) use runner::Runner;

@@ -8,6 +8,7 @@ use planlab_solvers::schedule::{Class, Lab, Policy, Prefetch, find_scheduler, sc
 use planlab_workloads::models::{Allocator, Mode, Spec, Workspace};
 
 use super::saboteurs;
+use crate::cells::sabotage;
 use crate::inputs;
 use crate::shell::exit::Failure;
 use crate::shell::keys;
@@ -171,9 +172,7 @@ pub(crate) fn resolve_machine(argument: &str, link: Option<u64>) -> Result<Machi
         None if argument == "-" || argument.ends_with(".toml") => {
             Machine::from_toml(inputs::input_name(argument), &inputs::read_file_document(argument)?)?
         }
-        None => {
-            return Err(keys::unknown("there is no machine", argument, Machine::BUILT_IN));
-        }
+        None => return Err(keys::unknown("there is no machine", argument, Machine::BUILT_IN)),
     };
     #[expect(clippy::cast_precision_loss, reason = "a rate")]
     Ok(link.map_or(machine.clone(), |link| machine.with_link(link as f64)))
@@ -181,7 +180,8 @@ pub(crate) fn resolve_machine(argument: &str, link: Option<u64>) -> Result<Machi
 
 /// The keys of all schedulers, including enabled saboteurs.
 pub(crate) fn known_schedulers() -> Vec<String> {
-    scheduler_keys().into_iter().chain(saboteurs::keys()).collect()
+    let saboteurs = sabotage::enabled(&saboteurs::KEYS).map(str::to_owned);
+    scheduler_keys().into_iter().chain(saboteurs).collect()
 }
 
 /// The schedulers that one of the globs matches; without a glob, all.

@@ -1,13 +1,14 @@
-//! Makes the row of a judged cell, and the timeline that a store keeps beside it.
+//! Makes the row of a judged cell, and keeps it in a store with the documents that it names.
 
 use planlab_dsa::{Bytes, Digest, Evidence};
 use planlab_graph::{Engine, Event, Machine, SchedulingProblem, Task, Verified, compute_bound};
-use planlab_results::Status;
-use planlab_results::schedule::{MemoryStep, SCHEDULE_SCHEMA, ScheduleRow, Timeline, TimelineSpan};
+use planlab_results::schedule::{Document, MemoryStep, SCHEDULE_SCHEMA, ScheduleRow, Timeline, TimelineSpan};
+use planlab_results::{Status, Store};
 
 use super::judge::{Judgement, counts};
 use super::{Cell, Question};
 use crate::cells::RowContext;
+use crate::shell::exit::Failure;
 use crate::shell::quantity::{as_nanoseconds, nanoseconds_of};
 
 /// The schedules that bounds cover. Rows of older versions may have `classes`.
@@ -15,12 +16,7 @@ const ANY: &str = "any";
 
 /// The row of a judged cell, without the digests of what the store keeps.
 #[expect(clippy::too_many_lines, reason = "one row, all fields")]
-pub(super) fn row(
-    question: &Question,
-    cell: &Cell,
-    judgement: &Judgement,
-    context: RowContext<'_>,
-) -> ScheduleRow {
+fn row(question: &Question, cell: &Cell, judgement: &Judgement, context: RowContext<'_>) -> ScheduleRow {
     let Question { problem, .. } = question;
     let best = judgement.best.as_ref();
     let placed = judgement.placed.as_ref();
@@ -114,7 +110,7 @@ fn recompute_ns(schedule: &Verified) -> u64 {
 }
 
 /// The timeline of a schedule, for reports to draw.
-pub(super) fn schedule_timeline(problem: &SchedulingProblem, schedule: &Verified) -> Timeline {
+fn schedule_timeline(problem: &SchedulingProblem, schedule: &Verified) -> Timeline {
     let mut spans = Vec::new();
     for engine in Engine::ALL {
         let events =
@@ -160,4 +156,44 @@ fn task_name(problem: &SchedulingProblem, task: Task) -> (&'static str, &str) {
         Task::CopyOut(id) => ("copy-out", map(id)),
         Task::CopyIn(id) => ("copy-in", map(id)),
     }
+}
+
+/// Keeps the problem, the schedule with its timeline and placement, and then the row that names them.
+pub(crate) fn keep(
+    store: &mut Store,
+    question: &Question,
+    cell: &Cell,
+    judgement: &Judgement,
+    context: RowContext<'_>,
+) -> Result<ScheduleRow, Failure> {
+    let mut row = row(question, cell, judgement, context);
+    // An interrupted cell has no row.
+    if judgement.ending.status == Status::Interrupted {
+        return Ok(row);
+    }
+    store.put_document(Document::Problem, &question.text)?;
+    let kept = judgement.placed.as_ref().map(|placed| &placed.schedule).or(judgement.best.as_ref());
+    if let Some(schedule) = kept {
+        let digest = store.put_document(Document::Schedule, &schedule.schedule().write_jsonl())?;
+        store.put_timeline(&digest, &schedule_timeline(&question.problem, schedule))?;
+        row.schedule = Some(digest);
+    }
+    row.plan = placement(store, judgement)?;
+    store.append_schedule(&row)?;
+    Ok(row)
+}
+
+/// Keeps the placement problem and its plan; returns the plan's digest.
+#[cfg(feature = "reports")]
+fn placement(store: &Store, judgement: &Judgement) -> Result<Option<String>, Failure> {
+    let Some(placed) = &judgement.placed else { return Ok(None) };
+    store.put_instance(&placed.instance, &planlab_dsa::Labels::from_numbers(placed.instance.len()))?;
+    Ok(Some(store.put_plan(&placed.plan)?.to_string()))
+}
+
+#[cfg(not(feature = "reports"))]
+#[expect(clippy::unnecessary_wraps, reason = "the lean build keeps rows and documents alone")]
+fn placement(_store: &Store, judgement: &Judgement) -> Result<Option<String>, Failure> {
+    debug_assert!(judgement.placed.as_ref().is_none_or(|placed| !placed.plan.offsets.is_empty()));
+    Ok(None)
 }

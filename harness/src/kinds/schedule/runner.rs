@@ -108,13 +108,11 @@ impl Runner {
         let (bound, evidence) = (planning.bound.value, planning.bound.evidence);
         judgement.planner_status = Some(planning.ending.status);
         judgement.planner_reason.clone_from(&planning.ending.reason);
-        let own: Vec<Offset> = own_offsets(best);
         let planned = planning.plan.as_ref().filter(|_| planning.ending.status.is_answer());
         let planned = planned.map(|plan| plan.as_plan().offsets.as_slice().to_vec());
         drop(planning);
         let base = question.problem.base();
-        let mut placed = best.clone();
-        let mut offsets = own;
+        let (mut placed, mut offsets) = (best.clone(), own_offsets(best));
         if let Some(planned) = planned {
             let moved = best.with_offsets(&question.problem, &planned)?;
             if moved.height() <= placed.height() {

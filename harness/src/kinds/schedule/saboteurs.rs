@@ -21,11 +21,6 @@ pub(super) const KEYS: [&str; 6] = [
     "saboteur/lie-about-bound",
 ];
 
-/// The keys, if saboteurs are enabled.
-pub(super) fn keys() -> impl Iterator<Item = String> {
-    sabotage::enabled(&KEYS).map(str::to_owned)
-}
-
 /// The saboteur of that name, if saboteurs are enabled.
 pub(super) fn scheduler(key: &str) -> Option<Box<dyn Scheduler>> {
     sabotage::find(&KEYS, key).map(|key| Box::new(Saboteur { key }) as Box<dyn Scheduler>)

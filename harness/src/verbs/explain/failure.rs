@@ -55,26 +55,18 @@ impl Failed {
         framework: &Framework,
         planning: &Planning<'_>,
     ) -> Result<Vec<Self>, Failure> {
-        let judged = framework.failures.iter().take(MOST_JUDGED);
-        judged.map(|event| Self::from_event(trace, framework, event, planning)).collect()
-    }
-
-    fn from_event(
-        trace: &Trace,
-        framework: &Framework,
-        event: &OutOfMemory,
-        planning: &Planning<'_>,
-    ) -> Result<Self, Failure> {
-        let (reserved, live) = waste::bytes_at(trace, &framework.segments, event.step);
-        let said = planning.args.capacity;
-        let is_limited = said.is_none() && is_limited(event);
-        let capacity = said.or_else(|| reserved.checked_add(event.device_free?));
-        let until = buffers_until(trace, event);
-        let answer = match capacity.zip(until) {
-            Some((capacity, instance)) => capacity_answer(&instance, capacity, is_limited, planning)?,
-            None => CapacityAnswer::Unknown,
+        let judge = |event: &OutOfMemory| -> Result<Self, Failure> {
+            let (reserved, live) = waste::bytes_at(trace, &framework.segments, event.step);
+            let said = planning.args.capacity;
+            let is_limited = said.is_none() && is_limited(event);
+            let capacity = said.or_else(|| reserved.checked_add(event.device_free?));
+            let answer = match capacity.zip(buffers_until(trace, event)) {
+                Some((capacity, instance)) => capacity_answer(&instance, capacity, is_limited, planning)?,
+                None => CapacityAnswer::Unknown,
+            };
+            Ok(Self { event: event.clone(), reserved, live, capacity, is_limited, answer })
         };
-        Ok(Self { event: event.clone(), reserved, live, capacity, is_limited, answer })
+        framework.failures.iter().take(MOST_JUDGED).map(judge).collect()
     }
 }
 

@@ -1,7 +1,6 @@
 //! `explain`: what a framework reserved against the best plan, what makes the difference, why memory ran out, and how large a
 //! batch would fit.
 
-mod choice;
 mod explained;
 mod failure;
 mod largest;
@@ -22,8 +21,8 @@ use crate::kinds::placement::planners;
 use crate::shell::exit::{Failure, Verdict};
 use crate::shell::output::{Output, print_note};
 use crate::shell::target::scratch_folder;
-use choice::{Chosen, choose_part};
-use explained::Explained;
+use crate::verbs::view;
+use explained::{Chosen, Explained, choose_part};
 use failure::Failed;
 use largest::Largest;
 use planning::Planning;
@@ -45,10 +44,8 @@ pub(crate) fn run(args: &ExplainArgs, output: Output) -> Verdict {
     let planning = Planning { args, name: &source.name, scratch: scratch.path() };
     let best = planning.plan_best(&part.trace.instance, None)?;
     let failures = Failed::all_failures(&part.trace, &framework, &planning)?;
-    let largest = match batch {
-        Some(question) => Some(Largest::find_batch(&part.trace, &framework, &planning, question)?),
-        None => None,
-    };
+    let find_largest = |question| Largest::find_batch(&part.trace, &framework, &planning, question);
+    let largest = batch.map(find_largest).transpose()?;
     let (peak_step, peak) = waste::peak_buffers(&part.trace);
     let explained = Explained {
         file: &source.name,
@@ -66,10 +63,10 @@ pub(crate) fn run(args: &ExplainArgs, output: Output) -> Verdict {
         largest,
     };
     let text = shown::explained_text(&explained, args.top);
-    output.print_either(&object::explained_object(&explained), &text)?;
+    output.print_either(&object::explained_object(&explained), text.as_str())?;
     #[cfg(feature = "reports")]
     page.write_page(&explained, best.plan.clone(), &text)?;
-    Ok(best.exit_code())
+    Ok(view::exit_of_plan(&best.row, best.height.is_some()))
 }
 
 /// The batch that was recorded and the memory that a larger one may take.

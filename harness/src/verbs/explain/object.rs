@@ -5,7 +5,6 @@ use planlab_workloads::formats::import::Count;
 use planlab_workloads::waste::Cause;
 use serde_json::{Value, json};
 
-use super::choice::Summary;
 use super::explained::Explained;
 use super::failure::{CapacityAnswer, Failed};
 use super::largest::Largest;
@@ -16,19 +15,18 @@ use crate::verbs::view;
 
 pub(super) fn explained_object(explained: &Explained<'_>) -> Value {
     let Explained { trace, framework, best, .. } = *explained;
-    let list = |values: Vec<Value>| Value::Array(values);
     let categories = explained.peak_by_category().into_iter();
     json!({
         "version": JSON_VERSION,
         "file": explained.file,
         "part": explained.part,
         "why": explained.why,
-        "others": list(explained.others.iter().map(part_object).collect()),
+        "others": explained.others,
         "framework": (!framework.name.is_empty()).then_some(framework.name),
         "buffers": trace.instance.len(),
         "reserved": explained.waste.as_ref().map(|waste| waste.reserved),
         "allocated": framework.allocated_peak,
-        "counts": list(framework.counts.iter().map(count_object).collect()),
+        "counts": framework.counts.iter().map(count_object).collect::<Vec<_>>(),
         "requested": explained.requested_peak(),
         "load": trace.instance.load().bytes,
         "load_without_in_place": trace.instance.load_without_in_place().bytes,
@@ -37,25 +35,15 @@ pub(super) fn explained_object(explained: &Explained<'_>) -> Value {
         "difference": difference_object(explained),
         "peak": {
             "step": explained.peak_step,
-            "buffers": list(explained.peak.iter().map(|id| buffer_object(explained, *id)).collect()),
-            "categories": list(categories
+            "buffers": explained.peak.iter().map(|id| buffer_object(explained, *id)).collect::<Vec<_>>(),
+            "categories": categories
                 .map(|(name, count, bytes)| json!({ "category": name, "buffers": count, "bytes": bytes }))
-                .collect()),
+                .collect::<Vec<_>>(),
         },
-        "failures": list(explained.failures.iter().map(failure_object).collect()),
+        "failures": explained.failures.iter().map(failure_object).collect::<Vec<_>>(),
         "failures_in_all": framework.failures.len(),
         "batch": explained.largest.as_ref().map(batch_object),
-        "dropped": list(explained.dropped.iter().map(dropped_object).collect()),
-    })
-}
-
-fn part_object(other: &Summary) -> Value {
-    json!({
-        "part": other.name,
-        "buffers": other.buffers,
-        "load": other.load,
-        "reserved": other.reserved,
-        "failures": other.failures,
+        "dropped": explained.dropped.iter().map(dropped_object).collect::<Vec<_>>(),
     })
 }
 
@@ -65,7 +53,7 @@ fn count_object(count: &Count) -> Value {
 
 fn difference_object(explained: &Explained<'_>) -> Option<Value> {
     let (waste, height) = (explained.waste.as_ref()?, explained.best.height?);
-    let part = |(cause, bytes): (Cause, i128)| json!({ "cause": cause.key(), "bytes": big_number(bytes) });
+    let part = |(cause, bytes): (Cause, i128)| json!({ "cause": cause.name(), "bytes": big_number(bytes) });
     Some(json!({
         "step": waste.step,
         "reserved": waste.reserved,

@@ -2,16 +2,15 @@
 
 use std::path::Path;
 
-use planlab_dsa::{Bytes, Instance, Labels, Plan, VerifiedPlan};
-use planlab_results::{Record, Status};
+use planlab_dsa::{Instance, Labels, Plan, VerifiedPlan};
+use planlab_results::Record;
 use planlab_workloads::Trace;
 use planlab_workloads::formats::write_trace;
 
 use crate::cli::ExplainArgs;
 use crate::inputs::network::source_file;
-use crate::kinds::placement::{Cell, Judgement, Runner, Samples, Subject, record};
-use crate::shell::clock::now_ns;
-use crate::shell::exit::{Exit, Failure};
+use crate::kinds::placement::{Cell, Runner, Samples, Subject};
+use crate::shell::exit::Failure;
 use crate::shell::signals::cancel_token;
 use crate::verbs::view;
 
@@ -45,13 +44,10 @@ impl Planning<'_> {
         let digest = instance.digest();
         let subject = Subject { source: &source, instance, digest, hints: None };
         let runner = Runner::new(cancel_token(), Samples::ONCE)?;
-        let context = runner.supervisor().context("", 1, now_ns());
-        let judged = runner.run(&subject, std::slice::from_ref(&cell), None)?.pop();
-        let judged = judged.ok_or_else(|| Failure::new(Exit::Incomplete, "the child has no answer"))?;
-        let row = record(&cell, &subject, &judged, None, context);
-        let height = counting_height(&row, &judged);
-        let plan = judged.plan.filter(|_| height.is_some()).map(VerifiedPlan::into_plan);
-        Ok(Best { height, plan, row })
+        let (judged, row) = runner.run_alone(&subject, &cell)?;
+        let plan = judged.plan.filter(|_| view::counts_plan(&row));
+        let height = plan.as_ref().map(|plan| plan.height().get());
+        Ok(Best { height, plan: plan.map(VerifiedPlan::into_plan), row })
     }
 }
 
@@ -66,19 +62,4 @@ impl Best {
         let is_lie = self.row.status.is_lie();
         Some(self.row.bound).filter(|&bound| bound > capacity && !is_lie)
     }
-
-    pub(super) fn exit_code(&self) -> Exit {
-        match self.row.status {
-            Status::Interrupted => Exit::Interrupted,
-            status if status.is_lie() => Exit::Invalid,
-            _ if self.height.is_some() => Exit::Complete,
-            _ => Exit::Incomplete,
-        }
-    }
-}
-
-/// The height of a plan that counts.
-fn counting_height(row: &Record, judged: &Judgement<'_>) -> Option<u64> {
-    let counts = matches!(row.status, Status::Optimal | Status::Feasible) || view::left_a_plan(row);
-    judged.plan.as_ref().filter(|_| counts).map(VerifiedPlan::height).map(Bytes::get)
 }

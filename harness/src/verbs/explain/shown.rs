@@ -7,7 +7,7 @@ use planlab_workloads::waste::Cause;
 use super::explained::Explained;
 use super::failure::{CapacityAnswer, Failed};
 use super::largest::Largest;
-use crate::shell::quantity::format_percent;
+use crate::shell::quantity::{format_memory as size_text, format_percent};
 use crate::verbs::fit::Fit;
 use crate::verbs::view;
 
@@ -52,7 +52,7 @@ fn title_line(explained: &Explained<'_>) -> String {
 /// Why this trace, if the file has several.
 fn other_parts(explained: &Explained<'_>) -> Option<String> {
     let why = explained.why?;
-    let one = |other: &super::choice::Summary| match other.reserved {
+    let one = |other: &super::explained::Summary| match other.reserved {
         Some(reserved) => format!("{} (reserved {})", other.name, size_text(reserved)),
         None => format!("{} (load {})", other.name, size_text(other.load)),
     };
@@ -61,14 +61,6 @@ fn other_parts(explained: &Explained<'_>) -> Option<String> {
         names.push(format!("{} more", explained.others.len() - OTHERS));
     }
     Some(format!("chosen because {why}; --part explains another: {}", names.join(", ")))
-}
-
-/// Bytes with a unit and to the byte: `11.1 MiB (11143168)`.
-fn size_text(bytes: u64) -> String {
-    match bytes {
-        ..1024 => format!("{bytes} B"),
-        _ => format!("{} ({bytes})", format::format_bytes(bytes)),
-    }
 }
 
 fn row_text(name: &str, bytes: u64, remark: &str) -> String {

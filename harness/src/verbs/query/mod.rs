@@ -8,10 +8,10 @@ mod shown;
 use std::io::{self, BufRead as _, BufReader, Read as _};
 use std::process::ChildStdout;
 use std::thread::available_parallelism;
-use std::time::Duration;
 
 use planlab_results::queries::STACK;
 
+use crate::cells::FOREVER;
 use crate::cli::QueryArgs;
 use crate::inputs::records;
 use crate::process::limits::{Cgroup, Mechanism};
@@ -24,8 +24,6 @@ use crate::shell::signals::cancel_token;
 pub(crate) use child::serve;
 use child::{Head, Refusal, Request};
 
-/// No time limit: a year.
-const FOREVER: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The most bytes of a refusal; a question has at most 10,000.
 const LONGEST_REFUSAL: u64 = 1 << 20;
 /// The address space that the allocator reserves for a thread, most of it without memory.

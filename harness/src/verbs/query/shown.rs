@@ -15,12 +15,8 @@ pub(super) fn list_columns(csv: bool, output: Output) -> Verdict {
     let row = |texts: [&str; 4]| texts.map(|text| Cell::Text(text.to_owned())).to_vec();
     let rows = COLUMNS.iter().map(|c| row([c.table, c.name, c.unit, c.meaning])).collect();
     let answer = QueryAnswer { columns: names, rows };
-    if output.json {
-        output.print_value(&json!({ "version": JSON_VERSION, "columns": row_objects(&answer) }))?;
-    } else {
-        output.print_text(text_of(&answer, csv)?)?;
-    }
-    Ok(Exit::Complete)
+    let value = json!({ "version": JSON_VERSION, "columns": row_objects(&answer) });
+    output.print_result(&value, text_of(&answer, csv)?, Exit::Complete)
 }
 
 /// Prints an answer.

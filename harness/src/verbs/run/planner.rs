@@ -19,8 +19,8 @@ use planlab_dsa::letter::{
     BOUND, BUFFERS, HEAD, MAGIC, MOST_BUFFERS, PATIENCE, PLANNED, ROUND, STATE, UNPLANNED, WAITS,
     WORDS_A_BUFFER, letter_size,
 };
-use planlab_dsa::{Alignment, Budget, Buffer, Bytes, CancelToken, Instance, LiveRange, Offset, execute};
-use planlab_solvers::placement::Portfolio;
+use planlab_dsa::{Alignment, Budget, Buffer, Bytes, CancelToken, Instance, LiveRange, Offset};
+use planlab_solvers::placement::plan_in_any_case;
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, open, openat, unlinkat};
 
@@ -170,7 +170,7 @@ fn write_words(file: &File, word: usize, values: impl IntoIterator<Item = u64>) 
     file.write_all_at(&bytes, (word * WORD) as u64)
 }
 
-/// A bound and a plan; `None` if the words are no round, or there is no plan within its time.
+/// A bound and a plan; `None` if the words are no round, or there is no plan.
 fn plan_round(words: &[u64], cancel: &CancelToken) -> Option<(Bytes, Vec<Offset>)> {
     let (head, rest) = words.split_at_checked(HEAD)?;
     let count = usize::try_from(head[BUFFERS]).ok()?;
@@ -182,7 +182,7 @@ fn plan_round(words: &[u64], cancel: &CancelToken) -> Option<(Bytes, Vec<Offset>
     let instance = Instance::from_buffers(buffers?).ok()?;
     let wall = Some(Duration::from_nanos(head[PATIENCE]).min(LONGEST));
     let budget = Budget { wall, cancel: cancel.child_token(), ..Budget::default() };
-    let outcome = execute(&Portfolio, &instance, budget, 0);
+    let outcome = plan_in_any_case(&instance, budget);
     let bound = outcome.bound_claim().value;
     Some((bound, outcome.best?.as_plan().offsets.clone()))
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure};
-use crate::shell::quantity::{format_percent, format_seconds};
+use crate::shell::quantity::{as_seconds, format_percent, format_seconds};
 
 /// Reasons why requests were not planned: the library's names, and their meaning.
 const MISSES: [(&str, &str); 7] = [
@@ -331,11 +331,6 @@ fn plan_object(plan: &Plan) -> Value {
         "faults_before": plan.faults_before_milli / 1000,
         "planning_seconds": as_seconds(plan.planning_ns),
     })
-}
-
-#[expect(clippy::cast_precision_loss, reason = "a time for people")]
-fn as_seconds(nanoseconds: u64) -> f64 {
-    nanoseconds as f64 / 1e9
 }
 
 #[expect(clippy::cast_precision_loss, reason = "a ratio")]

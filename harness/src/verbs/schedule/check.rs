@@ -29,8 +29,7 @@ pub(super) fn run(problem: &SchedulingProblem, file: &str, output: Output) -> Ve
         Err(violation) => {
             let message = violation.to_string();
             let value = json!({ "version": JSON_VERSION, "valid": false, "message": message });
-            output.print_either(&value, format!("not valid: {message}\n"))?;
-            Ok(Exit::Invalid)
+            output.print_result(&value, format!("not valid: {message}\n"), Exit::Invalid)
         }
     }
 }
@@ -59,7 +58,7 @@ fn show_valid(problem: &SchedulingProblem, audited: &Audited, output: Output) ->
         bound.evidence.name(),
         100.0 * gap
     );
-    output.print_either(&value, &text)?;
+    output.print_either(&value, text)?;
     if bound.is_refuted_by(audited.seconds) {
         return Err(Failure::new(
             Exit::Invalid,

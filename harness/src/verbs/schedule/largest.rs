@@ -125,15 +125,12 @@ fn row_object((key, LargestBatch { fit, failure }): &Row) -> Value {
 
 fn exit_of(rows: &[Row], is_cancelled: bool) -> Exit {
     let failures = || rows.iter().filter_map(|(_, found)| found.failure.as_ref());
-    if is_cancelled {
-        Exit::Interrupted
-    } else if failures().any(|(status, _)| status.is_lie()) {
-        Exit::Invalid
-    } else if failures().next().is_some() || rows.iter().all(|(_, found)| found.fit.is_none()) {
-        Exit::Incomplete
-    } else {
-        Exit::Complete
-    }
+    let is_incomplete = failures().next().is_some() || rows.iter().all(|(_, found)| found.fit.is_none());
+    Exit::first_of([
+        (Exit::Interrupted, is_cancelled),
+        (Exit::Invalid, failures().any(|(status, _)| status.is_lie())),
+        (Exit::Incomplete, is_incomplete),
+    ])
 }
 
 impl ScheduleBatchSearch<'_> {

@@ -4,8 +4,6 @@ mod check;
 mod largest;
 mod question;
 
-use std::path::Path;
-
 use planlab_dsa::Bytes;
 use planlab_graph::{FeatureMap, Verified};
 use planlab_results::table::{CellValue as Shown, Table};
@@ -26,7 +24,7 @@ use crate::shell::progress::Progress;
 use crate::shell::quantity::format_percent;
 use crate::shell::signals::cancel_token;
 use crate::shell::target::Target;
-use crate::shell::text::Text;
+use crate::shell::text::{Text, titled_table};
 use question::{cell, question};
 
 pub(crate) fn run(args: &ScheduleArgs, output: Output) -> Verdict {
@@ -64,10 +62,6 @@ pub(crate) fn run(args: &ScheduleArgs, output: Output) -> Verdict {
     written.map(|()| exit)
 }
 
-fn open_results(folder: Option<&Path>) -> Result<Option<Store>, Failure> {
-    folder.map(|folder| open_store(folder, &|text| print_note(text))).transpose()
-}
-
 /// The result of one scheduler.
 struct Row {
     scheduler: String,
@@ -86,7 +80,8 @@ struct Study<'a> {
 impl<'a> Study<'a> {
     fn new(args: &'a ScheduleArgs, question: &'a Question) -> Result<Self, Failure> {
         let runner = Runner::new(cancel_token())?;
-        Ok(Self { args, question, runner, store: open_results(args.out.as_deref())?, rows: Vec::new() })
+        let store = args.out.as_deref().map(open_store).transpose()?;
+        Ok(Self { args, question, runner, store, rows: Vec::new() })
     }
 
     fn run_all(&mut self, keys: &[String]) -> Result<(), Failure> {
@@ -133,17 +128,12 @@ impl<'a> Study<'a> {
     }
 
     fn exit_code(&self) -> Exit {
-        if self.runner.cancel().is_cancelled() {
-            Exit::Interrupted
-        } else if self.rows.iter().any(|row| row.judgement.ending.status.is_lie()) {
-            Exit::Invalid
-        } else if self.best_schedule().is_none()
-            || self.rows.iter().any(|row| row.judgement.ending.status.is_failure())
-        {
-            Exit::Incomplete
-        } else {
-            Exit::Complete
-        }
+        let any = |test: fn(Status) -> bool| self.rows.iter().any(|row| test(row.judgement.ending.status));
+        Exit::first_of([
+            (Exit::Interrupted, self.runner.cancel().is_cancelled()),
+            (Exit::Invalid, any(Status::is_lie)),
+            (Exit::Incomplete, self.best_schedule().is_none() || any(Status::is_failure)),
+        ])
     }
 
     /// The speed of an iteration in which nothing waits.
@@ -153,18 +143,9 @@ impl<'a> Study<'a> {
     }
 
     fn study_text(&self) -> Text {
-        let mut table = Table::new(&[
-            "scheduler",
-            "images/s",
-            "slower",
-            "keep",
-            "swap",
-            "recompute",
-            "live peak",
-            "height",
-            "gap",
-            "remark",
-        ]);
+        let mut table = titled_table(
+            "scheduler, images/s, slower, keep, swap, recompute, live peak, height, gap, remark",
+        );
         let unlimited = self.unlimited_speed();
         for row in &self.rows {
             let facts = row.row_facts(self.question);

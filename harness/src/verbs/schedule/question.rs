@@ -1,26 +1,16 @@
 //! The problem and the cells that arguments name.
 
 use std::num::NonZeroU64;
-use std::time::Duration;
-
-use planlab_graph::Machine;
 
 use crate::cli::{LimitArgs, ScheduleArgs};
 use crate::inputs::network::{is_file, parse_spec};
-use crate::kinds::schedule::{Cell, DEFAULT_MACHINE, Question, resolve_machine};
+use crate::kinds::schedule::{Cell, DEFAULT_MACHINE, PLANNER_WALL, Question, WALL, resolve_machine};
 use crate::shell::exit::Failure;
-
-/// Default wall time of a scheduler; below, of the planner.
-const WALL: Duration = Duration::from_secs(60);
-const PLANNER_WALL: Duration = Duration::from_secs(10);
 
 /// The problem of the net in training on the machine, at a batch.
 pub(super) fn question(args: &ScheduleArgs, batch: Option<NonZeroU64>) -> Result<Question, Failure> {
-    let named = match (&args.machine, args.link) {
-        (Some(name), link) => Some(resolve_machine(name, link)?),
-        (None, Some(link)) => Some(resolve_machine(DEFAULT_MACHINE, Some(link))?),
-        (None, None) => None,
-    };
+    let name = args.machine.as_deref().or(args.link.map(|_| DEFAULT_MACHINE));
+    let named = name.map(|name| resolve_machine(name, args.link)).transpose()?;
     let question = if is_file(&args.net) {
         if args.shape.is_said() {
             let says = "--mode, --size, --sequence, --allocator-model and --workspace are for nets";
@@ -36,17 +26,10 @@ pub(super) fn question(args: &ScheduleArgs, batch: Option<NonZeroU64>) -> Result
         if args.measured_batch.is_some() {
             return Err(Failure::from_usage("--measured-batch is for profiles of PipeDream"));
         }
-        let machine = match named {
-            Some(machine) => machine,
-            None => default_machine()?,
-        };
+        let machine = named.map_or_else(|| resolve_machine(DEFAULT_MACHINE, None), Ok)?;
         Question::of_net(&parse_spec(&args.net, &args.shape, batch)?, machine)?
     };
     question.with_changes(args.capacity, args.times.as_deref())
-}
-
-fn default_machine() -> Result<Machine, Failure> {
-    resolve_machine(DEFAULT_MACHINE, None)
 }
 
 /// The cell of a scheduler.

@@ -1,12 +1,13 @@
 //! Helpers of the tests that run the binary.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use assert_cmd::Command;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use tempfile::{TempDir, tempdir};
 
 /// The binary in a folder, without the caller's planlab variables.
 pub(crate) fn planlab(folder: &Path) -> Command {
@@ -22,12 +23,42 @@ pub(crate) fn planlab(folder: &Path) -> Command {
     command
 }
 
+/// The words of a command line that has no quotes.
+pub(crate) fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
+
 /// Runs the binary, expects an exit code, and returns stdout and stderr.
 pub(crate) fn run(folder: &Path, arguments: &[&str], code: i32) -> (String, String) {
     outputs(planlab(folder).args(arguments), code)
 }
 
-/// The same of a command that is prepared.
+/// Runs the binary, expects an exit code, and asserts that stderr has all of these parts.
+#[track_caller]
+pub(crate) fn assert_tells(folder: impl AsRef<Path>, arguments: &[&str], code: i32, parts: &[&str]) {
+    assert_said(&run(folder.as_ref(), arguments, code).1, parts, arguments);
+}
+
+/// Does the same with stdout.
+#[track_caller]
+pub(crate) fn assert_shows(folder: impl AsRef<Path>, arguments: &[&str], code: i32, parts: &[&str]) {
+    assert_said(&run(folder.as_ref(), arguments, code).0, parts, arguments);
+}
+
+#[track_caller]
+fn assert_said(text: &str, parts: &[&str], arguments: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{arguments:?}: no `{part}` in: {text}");
+    }
+}
+
+/// Asserts that a text has all of these parts.
+#[track_caller]
+pub(crate) fn assert_has(text: &str, parts: &[&str]) {
+    assert_said(text, parts, &[]);
+}
+
+/// Runs a prepared command of the binary, expects an exit code, and returns stdout and stderr.
 pub(crate) fn outputs(command: &mut Command, code: i32) -> (String, String) {
     let output = command.output().expect("the binary runs");
     let [stdout, stderr] =
@@ -57,19 +88,16 @@ pub(crate) fn start(folder: &Path, arguments: &[&str]) -> Child {
     beside(folder, arguments).spawn().expect("the binary runs")
 }
 
-/// Interrupts a process once it has begun to listen.
-pub(crate) fn interrupt(child: &Child) {
+/// Interrupts a process once it has begun to listen, and asserts that it ends with 130; returns stdout and stderr.
+pub(crate) fn interrupt(mut child: Child, what: &str) -> (String, String) {
     wait_for("the process to listen", || listens(child.id()));
-    kill_process(Pid::from_child(child), Signal::INT).expect("it runs");
-}
-
-/// Waits for the end; returns exit code, stdout and stderr.
-pub(crate) fn end(mut child: Child) -> (Option<i32>, String, String) {
+    kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
     wait_for("the end", || child.try_wait().expect("it is ours").is_some());
     let output = child.wait_with_output().expect("text");
     let [stdout, stderr] =
         [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
-    (output.status.code(), stdout, stderr)
+    assert_eq!(output.status.code(), Some(130), "{what}: {stdout}{stderr}");
+    (stdout, stderr)
 }
 
 /// Kills the binary once it has a child of this hidden verb, and asserts that the child ends, too.
@@ -126,6 +154,15 @@ pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
+/// The same for what a busy machine may end before it has begun: with a time limit that doubles each time.
+pub(crate) fn wait_with_more_time(what: &str, mut is_so: impl FnMut(&str) -> bool) {
+    let mut limit = 250;
+    wait_for(what, || {
+        limit *= 2;
+        is_so(&format!("{limit}ms"))
+    });
+}
+
 /// A whole number in a JSON object. One that is missing compares below every number, so it must not pass.
 pub(crate) fn figure(object: &Value, field: &str) -> u64 {
     object[field].as_u64().unwrap_or_else(|| panic!("no `{field}` in {object}"))
@@ -144,10 +181,40 @@ pub(crate) fn has_ended(pid: &str) -> bool {
     status.map_or(true, |text| text.contains("State:\tZ"))
 }
 
+/// A new folder with a file.
+pub(crate) fn folder_with(name: &str, content: impl AsRef<[u8]>) -> TempDir {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), name, content);
+    folder
+}
+
+/// The files of a folder and its subfolders, with their content.
+pub(crate) fn content(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).expect("readable").filter_map(Result::ok) {
+        match entry.path() {
+            path if path.is_dir() && !path.is_symlink() => all.extend(content(&path)),
+            path => all.push((path.clone(), std::fs::read(&path).unwrap_or_default())),
+        }
+    }
+    all.sort();
+    all
+}
+
+/// The path of a recorded sample.
+pub(crate) fn sample(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../workloads/data/samples").join(name);
+    path.to_str().expect("text").to_owned()
+}
+
 /// Writes a file into the folder.
 pub(crate) fn write(folder: &Path, name: &str, content: impl AsRef<[u8]>) {
     std::fs::write(folder.join(name), content).expect("writable");
 }
+
+/// Stacks the buffers of a MiniMalloc or idealloc file: `id,lower,upper,size`.
+pub(crate) const STACK: &str =
+    "awk -F, 'NR == 1 { print \"id,offset\"; next } { print $1 \",\" top + 0; top += $4 }' \"$1\" > \"$2\"\n";
 
 /// The load is 20; no plan is lower than 21.
 pub(crate) const ABOVE: &str = "id,lower,upper,size
@@ -161,8 +228,13 @@ pub(crate) const ABOVE: &str = "id,lower,upper,size
 7,7,8,12
 ";
 
-/// Asserts that the folder `store` has two rows of one plan, from the files `one.csv` and `two.csv`.
-pub(crate) fn two_rows_of_one_plan(folder: &Path) {
+/// Plays one plan of a trace from two files, and asserts that the folder `store` has a row of each.
+pub(crate) fn two_rows_of_one_plan(folder: &Path, trace: &str, replay: impl Fn(&[&str])) {
+    run(folder, &["plan", trace, "--planner", "best-fit", "-o", "one.csv"], 0);
+    std::fs::copy(folder.join("one.csv"), folder.join("two.csv")).expect("copies");
+    for file in ["one.csv", "two.csv"] {
+        replay(&["--plan", file, "--out", "store"]);
+    }
     let kept = planlab_results::replay::read_rows(folder.join("store")).expect("they are kept");
     let of_files: Vec<_> = kept.iter().filter(|row| row.contender.starts_with("plan:")).collect();
     let mut keys: Vec<&str> = of_files.iter().map(|row| row.contender.as_str()).collect();

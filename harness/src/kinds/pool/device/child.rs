@@ -12,6 +12,7 @@ use planlab_workloads::Trace;
 use super::contenders::{GRAPH_PLAN, is_planned};
 use super::durations;
 use super::protocol::{Player, Reply, Request};
+use crate::cells::sabotage;
 use crate::cli::Device;
 use crate::inputs;
 use crate::kinds::pool::contender::{EMPTY_LOOP, build_allocator};
@@ -23,7 +24,8 @@ use crate::shell::exit::{Exit, Failure, Verdict};
 /// Reads a request from stdin and plays it.
 pub(crate) fn serve() -> Verdict {
     let (request, mut channel) = receive_request(|request: &Request| request.parent)?;
-    let played = open_traces(&request).and_then(|traces| perform(&request, &traces, &mut channel));
+    let traces: Result<Vec<Trace>, Failure> = request.sources.iter().map(inputs::open_trace).collect();
+    let played = traces.and_then(|traces| perform(&request, &traces, &mut channel));
     let (reply, exit) = match played {
         Ok(reply) => (reply, Exit::Complete),
         Err(failure) => (Reply::Unreadable { reason: failure.full_message() }, failure.exit),
@@ -32,18 +34,12 @@ pub(crate) fn serve() -> Verdict {
     Ok(exit)
 }
 
-fn open_traces(request: &Request) -> Result<Vec<Trace>, Failure> {
-    request.sources.iter().map(inputs::open_trace).collect()
-}
-
 /// Plays all contenders in this process, and reports their turns.
 fn perform(request: &Request, traces: &[Trace], channel: &mut File) -> Result<Reply, Failure> {
     let requests = trace_propagations(traces, None);
-    let scores: Vec<Score> = traces
-        .iter()
-        .zip(&requests)
-        .map(|(trace, requests)| trace_score(trace, requests, request.operation_ns))
-        .collect();
+    let scored = traces.iter().zip(&requests);
+    let scores = scored.map(|(trace, requests)| trace_score(trace, requests, request.operation_ns));
+    let scores: Vec<Score> = scores.collect();
     let plans = verify_plans(request, traces)?;
     let unavailable = |error: DriverError| Reply::Unavailable { reason: error.to_string() };
     let device = match super::open_device(request.device) {
@@ -100,11 +96,8 @@ fn verify_plans<'t>(
     traces: &'t [Trace],
 ) -> Result<Vec<Option<VerifiedPlan<'t>>>, Failure> {
     let first = traces.first().ok_or_else(|| Failure::from_usage("nothing to play"))?;
-    let verified = |player: &Player| match &player.plan {
-        Some(plan) => Ok(Some(first.instance.verify(plan.clone())?)),
-        None => Ok(None),
-    };
-    request.contenders.iter().map(verified).collect()
+    let verified = |player: &Player| player.plan.clone().map(|plan| first.instance.verify(plan)).transpose();
+    Ok(request.contenders.iter().map(verified).collect::<Result<_, _>>()?)
 }
 
 /// How long a device works before the first turn, because an idle GPU has slow clocks.
@@ -114,7 +107,7 @@ const fn wake_time(device: Device) -> Duration {
 
 fn allocator_builder(player: &Player, device: &cuda::Device) -> Box<Builder> {
     let key = player.key.clone();
-    if saboteurs::find(&key) == Some(saboteurs::BROKEN_DEVICE) {
+    if sabotage::find(&saboteurs::KEYS, &key) == Some(saboteurs::BROKEN_DEVICE) {
         let device = device.clone();
         return Box::new(move |backing: Box<dyn Backing>| -> Box<dyn OnlineAllocator> {
             device.break_down();

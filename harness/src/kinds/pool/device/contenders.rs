@@ -6,6 +6,7 @@ use planlab_replay::cuda::shuffle_plan;
 use planlab_solvers::online;
 use planlab_workloads::Trace;
 
+use crate::cells::sabotage;
 use crate::cli::ReplayArgs;
 use crate::kinds::pool::contender::{EMPTY_LOOP, PLAN};
 use crate::kinds::pool::{Contender, saboteurs};
@@ -27,7 +28,7 @@ fn keys() -> Vec<&'static str> {
     keys.extend(DRIVER);
     keys.push(EMPTY_LOOP);
     keys.extend(online::keys());
-    keys.extend(saboteurs::keys());
+    keys.extend(sabotage::enabled(&saboteurs::KEYS));
     keys
 }
 
@@ -39,10 +40,11 @@ pub(super) fn device_contenders(
     args: &ReplayArgs,
     trace: &Trace,
 ) -> Result<Vec<Contender>, Failure> {
+    let has_graphs = args.more.is_empty() && has_kernels(args);
     let mut contenders = plans.to_vec();
     for key in matching("a device has no contender", &args.allocators, keys())? {
         let is_named = args.allocators.iter().any(|wanted| wanted == key);
-        let is_out_of_place = key.starts_with("cuda-graph/") && !has_graphs(args);
+        let is_out_of_place = key.starts_with("cuda-graph/") && !has_graphs;
         if !is_named && (is_out_of_place || key == EMPTY_LOOP && has_kernels(args)) {
             continue;
         }
@@ -62,10 +64,6 @@ pub(super) fn device_contenders(
         }
     }
     Ok(contenders)
-}
-
-fn has_graphs(args: &ReplayArgs) -> bool {
-    args.more.is_empty() && has_kernels(args)
 }
 
 const fn has_kernels(args: &ReplayArgs) -> bool {

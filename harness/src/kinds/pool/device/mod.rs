@@ -9,17 +9,16 @@ mod contenders;
 mod durations;
 mod protocol;
 mod round;
-mod row;
 mod table;
 
-use planlab_dsa::{Bytes, CancelToken};
+use planlab_dsa::{Bytes, CancelToken, Digest};
 use planlab_replay::Work;
-use planlab_replay::cuda::{self, DriverError, Protocol};
+use planlab_replay::cuda::{self, DeviceInfo, DriverError, Protocol};
 use planlab_results::replay::ReplayRow;
 use planlab_workloads::Trace;
 
-use self::round::Round;
-use self::row::{Settings, of_turn};
+use self::round::{Round, Settings};
+use super::row::{Place, row};
 use super::subject::Subject;
 use super::{Contender, Keeper, exit_of, table as shared};
 use crate::cli::{Device, ReplayArgs};
@@ -83,9 +82,13 @@ pub(crate) fn run(
         let round = Round { args, sources, contenders: &contenders, settings: &settings, repetition };
         let Some((device, performances)) = round.play_round(cancel)? else { break };
         bar.inc(1);
-        let made = contenders.iter().zip(performances).map(|(contender, played)| {
-            let when = (repetition, started_ns);
-            of_turn(&subject, contender, &settings, when, &device, played, provenance.clone())
+        let place = Place { key: device.key.clone(), name: device.name.clone(), l2_bytes: device.l2_bytes };
+        let made = contenders.iter().zip(performances).map(|(contender, played)| ReplayRow {
+            cell: cell_digest(&subject, contender, &settings, &device, &provenance.host),
+            repetition,
+            capacity: settings.capacity,
+            started_ns,
+            ..row(&subject, contender, (place.clone(), args.work), played, provenance.clone())
         });
         let made: Vec<ReplayRow> = made.collect();
         let is_kept = keeper.keep_rows(&made);
@@ -137,4 +140,28 @@ fn table_head(subject: &Subject, args: &ReplayArgs, rows: &[ReplayRow]) -> Strin
     }
     let Subject { name, requests, peak, .. } = subject;
     format!("{name}: {requests} requests, at most {} at once; {work}\n{device}\n\n", format_memory(*peak))
+}
+
+/// Digest of everything that defines the row except the repetition. It includes the device, its driver and its machine.
+fn cell_digest(
+    subject: &Subject,
+    contender: &Contender,
+    settings: &Settings,
+    device: &DeviceInfo,
+    host: &str,
+) -> String {
+    let recorded = settings.recorded.map(|digest| digest.to_string()).unwrap_or_default();
+    let parts = serde_json::json!([
+        "device replay 3",
+        host,
+        subject.instance.to_string(),
+        contender.row_key(),
+        contender.planner,
+        contender.plan_digest(),
+        device,
+        settings.protocol,
+        settings.operation_ns,
+        settings.capacity,
+    ]);
+    Digest::of_bytes((parts.to_string() + &recorded).as_bytes()).to_string()
 }

@@ -3,19 +3,29 @@
 use std::io;
 use std::process::Command;
 
-use planlab_dsa::CancelToken;
+use planlab_dsa::{CancelToken, Digest};
 use planlab_replay::Performance;
 use planlab_replay::cuda::{DeviceInfo, Protocol};
 
 use super::protocol::{Player, Reply, Request};
-use super::row::Settings;
 use crate::cli::{Device, ReplayArgs};
 use crate::inputs::Source;
 use crate::kinds::pool::Contender;
 use crate::kinds::pool::environment::{PRELOAD, clear_allocators};
 use crate::kinds::pool::row::performance_of_death;
-use crate::process::{Death, Talk, hidden_command, talk_to_child};
+use crate::process::{Death, hidden_command, talk_to_child};
 use crate::shell::exit::Failure;
+
+/// The settings of a replay on a device.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Settings {
+    pub(super) protocol: Protocol,
+    /// The time of every operation in nanoseconds, if all take the same.
+    pub(super) operation_ns: Option<u64>,
+    /// Digest of the operations' times in the traces, if these are played.
+    pub(super) recorded: Option<Digest>,
+    pub(super) capacity: Option<u64>,
+}
 
 /// The contenders and settings of a repetition.
 pub(super) struct Round<'a> {
@@ -56,7 +66,7 @@ impl Round<'_> {
             device = heard.device.take().unwrap_or(device);
             let lost = heard.lost.take();
             let ended = heard.settle_answers(talk.killed.as_ref() == Some(&Death::Timeout), || {
-                self.failed_performance(&talk)
+                performance_of_death(&talk.death_of_child(), &talk.stderr, limit)
             });
             for (index, one) in left.into_iter().zip(ended) {
                 all[index] = one.map(|performance| with_lost(performance, lost.as_deref()));
@@ -80,10 +90,6 @@ impl Round<'_> {
             operation_ns: self.settings.operation_ns,
             capacity: self.settings.capacity,
         }
-    }
-
-    fn failed_performance(&self, talk: &Talk) -> Performance {
-        performance_of_death(&talk.death_of_child(), &talk.stderr, self.args.time_limit)
     }
 }
 

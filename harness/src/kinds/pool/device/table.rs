@@ -9,30 +9,14 @@ use crate::kinds::pool::table::{
     contender_words, group_processes, per_call, process_range, table_notes, time_text, wall_per_request,
 };
 use crate::shell::quantity::{format_memory, format_percent};
-use crate::shell::text::Text;
-use planlab_results::table::Table;
+use crate::shell::text::{Text, titled_table};
 
 /// A table with one line for each contender, over the rows of all its processes. Times are for one propagation.
 pub(super) fn table(rows: &[ReplayRow]) -> Text {
-    let mut table = Table::new(&[
-        "contender",
-        "wall/request",
-        "wall",
-        "range",
-        "enqueue",
-        "device",
-        "GB/s",
-        "alloc",
-        "free",
-        "reserved peak",
-        "over requests",
-        "device memory",
-        "last: reserved peak",
-        "reserved at the end",
-        "plans",
-        "warm-up",
-        "status",
-    ]);
+    let mut table = titled_table(
+        "contender, wall/request, wall, range, enqueue, device, GB/s, alloc, free, reserved peak, \
+         over requests, device memory, last: reserved peak, reserved at the end, plans, warm-up, status",
+    );
     group_processes(rows).iter().for_each(|same| table.push_texts(contender_line(same)));
     Text::from(table.without_empty_columns()) + COLUMNS
 }
@@ -56,6 +40,7 @@ fn contender_line(rows: &[&ReplayRow]) -> Vec<String> {
     let reserved = complete.map(|row| row.performance.reserved_peak).max().filter(|&peak| peak > 0);
     let over = reserved.map(|peak| fragmentation(Bytes::new(peak), Bytes::new(row.requested_peak)));
     let last = row.performance.samples.last();
+    let rate = median(&each(&device_throughput));
     vec![
         contender_words(row),
         over_processes(&wall_per_request),
@@ -63,7 +48,11 @@ fn contender_line(rows: &[&ReplayRow]) -> Vec<String> {
         process_range(&each(&|row| median(&per_propagation(row, |sample| Some(sample.wall_ns))))),
         time(|sample| sample.enqueue_ns),
         time(|sample| sample.device_ns),
-        if row.fits_cache() { "in L2".to_owned() } else { rate_text(&each(&device_throughput)) },
+        if row.fits_cache() {
+            "in L2".to_owned()
+        } else {
+            rate.map_or_else(String::new, |rate| format!("{rate:.0}"))
+        },
         over_processes(&|row| row.performance.alloc.map(per_call)),
         over_processes(&|row| row.performance.free.map(per_call)),
         bytes(reserved),
@@ -75,10 +64,6 @@ fn contender_line(rows: &[&ReplayRow]) -> Vec<String> {
         row.performance.warm_up.to_string() + if row.performance.is_steady { "" } else { " (not steady)" },
         table_notes(row) + &refused_mark(row),
     ]
-}
-
-fn rate_text(each: &[f64]) -> String {
-    median(each).map_or_else(String::new, |rate| format!("{rate:.0}"))
 }
 
 /// Marks a contender whose requests the device first refused for lack of room; it is complete nevertheless.

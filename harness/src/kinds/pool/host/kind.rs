@@ -11,7 +11,7 @@ use planlab_solvers::online;
 use planlab_workloads::Trace;
 use serde::{Deserialize, Serialize};
 
-use crate::cells::{Desk, Kind};
+use crate::cells::{Desk, Kind, sabotage};
 use crate::inputs::{self, Source};
 use crate::kinds::pool::contender::{EMPTY_LOOP, PLAN, build_allocator, find_malloc};
 use crate::kinds::pool::environment::clear_allocators;
@@ -75,22 +75,16 @@ impl Kind for HostReplay {
 
     fn prepare(asked: &HostRequest, command: &mut Command) {
         clear_allocators(command, None);
-        command.envs(
-            find_malloc(&asked.contender)
-                .map_or(&[][..], |malloc| malloc.start_environment())
-                .iter()
-                .copied(),
-        );
+        if let Some(malloc) = find_malloc(&asked.contender) {
+            command.envs(malloc.start_environment().iter().copied());
+        }
     }
 }
 
 fn perform(traces: &[Trace], asked: &HostRequest) -> Result<Report, Failure> {
     let first = traces.first().ok_or_else(|| Failure::from_usage("nothing to play"))?;
     let sequences: Vec<Sequence> = trace_propagations(traces, None).iter().map(Sequence::new).collect();
-    let plan = match &asked.plan {
-        Some(plan) => Some(first.instance.verify(plan.clone())?),
-        None => None,
-    };
+    let plan = asked.plan.clone().map(|plan| first.instance.verify(plan)).transpose()?;
     let build = |backing| build_allocator(&asked.contender, backing);
     let settings = &asked.settings;
     let threads = NonZeroU32::new(settings.threads).ok_or_else(|| Failure::from_usage("no threads"))?;
@@ -120,7 +114,7 @@ fn contender<'a>(
     match (key, plan) {
         (PLAN, Some(plan)) => Ok(Contender::Plan(plan)),
         (EMPTY_LOOP, _) => Ok(Contender::EmptyLoop),
-        _ if online::find_allocator(key).is_some() || saboteurs::find(key).is_some() => {
+        _ if online::find_allocator(key).is_some() || sabotage::find(&saboteurs::KEYS, key).is_some() => {
             Ok(Contender::Online(build))
         }
         _ => Err(Failure::from_usage(format!("there is no contender `{key}`"))),

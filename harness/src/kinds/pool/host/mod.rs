@@ -4,10 +4,9 @@
 //! The parent shuffles the turns, watches the time and makes the rows; the child plays.
 
 mod kind;
-mod row;
 
-use planlab_dsa::CancelToken;
-use planlab_replay::Work;
+use planlab_dsa::{CancelToken, Digest};
+use planlab_replay::{End, Performance, Work};
 use planlab_results::replay::ReplayRow;
 use planlab_workloads::Trace;
 use rand::SeedableRng;
@@ -15,7 +14,7 @@ use rand::seq::SliceRandom;
 
 pub(crate) use self::kind::HostReplay;
 use self::kind::{HostRequest, Settings};
-use self::row::of_process;
+use super::row::{Place, performance_of_death, row};
 use super::subject::Subject;
 use super::{Contender, Keeper, exit_of, table};
 use crate::cells::{CellEnd, Order, Supervisor};
@@ -27,7 +26,7 @@ use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{Output, print_note, printable};
 use crate::shell::progress::Progress;
 use crate::shell::provenance;
-use crate::shell::quantity::format_memory;
+use crate::shell::quantity::{as_nanoseconds, format_memory};
 use crate::shell::text::Text;
 
 /// Refuses arguments that only a device supports.
@@ -67,8 +66,16 @@ pub(crate) fn run(
             break;
         }
         bar.inc(1);
-        let when = (turn.repetition, started_ns);
-        let row = of_process(&subject, turn.contender, &turn.settings, when, &end, provenance);
+        let (contender, settings) = (turn.contender, &turn.settings);
+        let place = (Place::of_host("host"), settings.work);
+        let row = ReplayRow {
+            cell: cell_digest(&subject, contender, settings, &provenance.host),
+            repetition: turn.repetition,
+            threads: settings.threads,
+            capacity: settings.capacity,
+            started_ns,
+            ..row(&subject, contender, place, performance_of(contender, settings, &end), provenance)
+        };
         let is_kept = keeper.keep_rows(std::slice::from_ref(&row));
         let told = print_notes(&end, turn);
         if output.json {
@@ -149,8 +156,8 @@ fn print_notes(cell: &CellEnd<HostReplay>, turn: &Turn<'_>) -> String {
 /// The sort key of rows: those of one contender stand together, in the order of the arguments.
 fn order_of(row: &ReplayRow, contenders: &[Contender]) -> (u32, Option<usize>, u32) {
     let is_of = |contender: &Contender| {
-        let plan = contender.plan_digest().map(|digest| digest.to_string());
-        contender.row_key() == row.contender && contender.planner == row.planner && plan == row.plan
+        let is_one_plan = contender.planner == row.planner && contender.plan_digest() == row.plan;
+        contender.row_key() == row.contender && is_one_plan
     };
     (row.threads, contenders.iter().position(is_of), row.repetition)
 }
@@ -163,4 +170,48 @@ fn table_head(subject: &Subject, args: &ReplayArgs) -> String {
         _ => "blocks are not touched",
     };
     format!("{name}: {requests} requests, at most {} at once; {work}\n\n", format_memory(*peak))
+}
+
+/// Digest of everything that defines the row except the repetition. It includes the machine.
+fn cell_digest(subject: &Subject, contender: &Contender, settings: &Settings, host: &str) -> String {
+    let parts = serde_json::json!([
+        "host replay 3",
+        host,
+        subject.instance.to_string(),
+        contender.row_key(),
+        contender.planner,
+        contender.plan_digest(),
+        "host",
+        settings.work,
+        settings.threads,
+        settings.capacity,
+        as_nanoseconds(settings.budget),
+        settings.iterations,
+        settings.warm_up,
+    ]);
+    Digest::of_bytes(parts.to_string().as_bytes()).to_string()
+}
+
+fn performance_of(contender: &Contender, settings: &Settings, cell: &CellEnd<HostReplay>) -> Performance {
+    match &cell.end {
+        Ok(Ok(report)) => {
+            let lack = report.refused_range.map(|bytes| no_addresses(contender, bytes, settings.threads));
+            let reason = lack.unwrap_or_else(|| report.performance.reason.clone());
+            Performance { reason, ..report.performance.clone() }
+        }
+        Ok(Err(reason)) | Err(Death::Unreadable(reason)) => {
+            Performance::without_measurements(End::Failed, reason.clone())
+        }
+        Err(death) => performance_of_death(death, &cell.stderr_tail, settings.limit),
+    }
+}
+
+/// The reason if a range of addresses does not fit, which can happen with free memory.
+fn no_addresses(contender: &Contender, bytes: u64, threads: u32) -> String {
+    let key = &contender.key;
+    let asked = format!("no addresses for `{key}`: each thread requests a range of {bytes} bytes");
+    match threads {
+        1 => format!("{asked}, more than this process may have"),
+        _ => format!("{asked}, and {threads} threads are more than fit into one process: fewer threads help"),
+    }
 }
