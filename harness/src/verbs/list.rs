@@ -321,7 +321,11 @@ fn machine_entries() -> Vec<Entry> {
             rate(machine.copy_out),
             rate(machine.copy_in)
         );
-        Entry::new(&machine.name, &summary, &json!({}))
+        let fields = machine.to_toml();
+        let fields = fields.lines().filter_map(|line| line.split_once(" = "));
+        fields.fold(Entry::new(&machine.name, summary, &json!(machine)), |entry, (name, value)| {
+            entry.with_fact(name, value)
+        })
     };
     machines.map(entry).collect()
 }

@@ -4,6 +4,7 @@ use crate::common::{
     self, assert_has, assert_shows, assert_tells, folder_with, json, json_lines, outputs, planlab, run,
     words, write,
 };
+use planlab_graph::Machine;
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -59,6 +60,25 @@ fn lists_have_keys_and_descriptions() {
     }
     let (_, told) = run(folder.path(), &["list", "planners", "best-fti"], 2);
     assert!(told.contains("there is no `best-fti` in this list; did you mean `best-fit`"), "{told}");
+}
+
+#[test]
+fn machine_in_full_becomes_its_file() {
+    let folder = tempdir().expect("a folder");
+    for key in Machine::BUILT_IN {
+        let mut fields = json(folder.path(), &["list", "machines", key], 0);
+        let fields = fields.as_object_mut().expect("an object");
+        assert!(fields.remove("key").is_some() && fields.remove("description").is_some());
+        let text: String = fields.iter().map(|(name, value)| format!("{name} = {value}\n")).collect();
+        let machine = Machine::built_in(key).expect("built in");
+        assert_eq!(Machine::from_toml("m.toml", &text).as_ref(), Ok(&machine), "{text}");
+        let (card, _) = run(folder.path(), &["list", "machines", key], 0);
+        for line in machine.to_toml().lines() {
+            let (name, value) = line.split_once(" = ").expect("a field");
+            let is_shown = |shown: &str| shown.split_whitespace().eq([name, value]);
+            assert!(card.lines().any(is_shown), "{name} = {value}: {card}");
+        }
+    }
 }
 
 #[test]

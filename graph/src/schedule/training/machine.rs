@@ -29,7 +29,7 @@ use std::ops::RangeInclusive;
 
 use planlab_dsa::Bytes;
 use planlab_files::FormatError;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::net::TrainingNet;
@@ -38,7 +38,7 @@ use super::parts::{EXACT, Work};
 /// A machine for training: an accelerator with its own memory, and a link to the host with an engine in each direction.
 ///
 /// The rates are what a program achieves, not those of the data sheet.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Machine {
     /// The key: `x86-pcie3`.
     pub name: String,
