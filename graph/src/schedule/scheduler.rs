@@ -210,7 +210,43 @@ impl<'p> ScheduleRun<'p> {
         &mut self,
         scheduler: &dyn Scheduler,
     ) -> (Vec<Verified>, Result<(), ScheduleHalt>) {
-        let budget = ScheduleBudget { target: None, ..self.budget.clone() };
+        self.consult_with(scheduler, self.budget.clone())
+    }
+
+    /// As [`Self::consult_scheduler`], but with at most one of `parts` equal parts of the work that is left, or of the
+    /// time that is left if work is not limited. A scheduler that reaches this limit has finished.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Self::consult_scheduler`].
+    ///
+    /// # Panics
+    ///
+    /// If `parts` is 0 and there is a limit.
+    pub fn consult_scheduler_within(
+        &mut self,
+        scheduler: &dyn Scheduler,
+        parts: u32,
+    ) -> (Vec<Verified>, Result<(), ScheduleHalt>) {
+        let mut budget = self.budget.clone();
+        if let Some(limit) = budget.work {
+            budget.work = Some(self.work + limit.saturating_sub(self.work).div_ceil(parts.into()));
+        } else if let Some(limit) = budget.wall {
+            let elapsed = self.elapsed();
+            budget.wall = Some(elapsed + limit.saturating_sub(elapsed) / parts);
+        }
+        match self.consult_with(scheduler, budget) {
+            (found, Err(ScheduleHalt::Stop(Stop::WorkLimit | Stop::Deadline))) => (found, self.tick(0)),
+            answer => answer,
+        }
+    }
+
+    fn consult_with(
+        &mut self,
+        scheduler: &dyn Scheduler,
+        budget: ScheduleBudget,
+    ) -> (Vec<Verified>, Result<(), ScheduleHalt>) {
+        let budget = ScheduleBudget { target: None, ..budget };
         let mut run = ScheduleRun::new(self.problem, budget, self.start, self.rng.clone(), self.bound);
         (run.work, run.others) = (self.work, Some(Vec::new()));
         let end = match scheduler.schedule(&mut run) {
@@ -220,6 +256,12 @@ impl<'p> ScheduleRun<'p> {
         self.work = run.work;
         self.bound = run.bound;
         (run.others.into_iter().flatten().chain(run.best).collect(), end)
+    }
+
+    /// Whether another scheduler consults this one. Bounds that take time are then left to that scheduler.
+    #[must_use]
+    pub const fn is_consulted(&self) -> bool {
+        self.others.is_some()
     }
 
     /// Claims that no schedule takes less time.

@@ -34,7 +34,7 @@ use planlab_graph::{
     MapId, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, SchedulingProblem, Task, TrainingNet,
 };
 
-use super::bound::lp_bound;
+use super::bound::claim_lp_bound;
 use super::fates::{Fate, Fates, backward_stage, build_program, forward_stage, offer_fates};
 use super::program::{Program, least_room};
 
@@ -60,9 +60,7 @@ impl Scheduler for Capuchin {
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let problem = run.problem();
-        if let Some(bound) = lp_bound(problem) {
-            run.raise_bound(bound)?;
-        }
+        claim_lp_bound(run)?;
         let mut policy = PolicyMaker::new(problem);
         policy.swap_hidden_maps(run)?;
         policy.close_gap(run)?;

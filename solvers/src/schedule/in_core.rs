@@ -8,6 +8,7 @@
 
 use planlab_graph::{ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
 
+use super::bound::claim_lp_bound;
 use super::classes::{Class, Lab, Policy};
 use super::program::Prefetch;
 
@@ -28,7 +29,7 @@ impl Scheduler for InCore {
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let lab = Lab::new(run.problem(), Policy::Discard, Prefetch::AsRoomPermits);
-        lab.claim_bound(run)?;
+        claim_lp_bound(run)?;
         lab.offer_classes(run, &lab.all_in_class(Class::Keep), "in-core")
     }
 }

@@ -27,6 +27,7 @@ use planlab_dsa::Bytes;
 use planlab_graph::{MapId, Schedule, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, Verified};
 use rand::RngExt;
 
+use super::bound::claim_lp_bound;
 use super::classes::{Class, Classes, Lab, Policy};
 use super::packing::{draw_slack, is_faster, offer_packed, offer_verified, pack_draft};
 use super::pooch::recompute_what_costs_less;
@@ -84,7 +85,7 @@ impl Scheduler for LocalSearch {
         let problem = run.problem();
         let of = |prefetch| Policy::ALL.map(|policy| Lab::new(problem, policy, prefetch));
         let labs = PREFETCHES.map(of).into_iter().flatten().collect::<Vec<_>>();
-        labs[0].claim_bound(run)?;
+        claim_lp_bound(run)?;
         let maps = labs[0].classified_maps().collect();
         let mut search = ClassSearch { labs, maps, capacity: problem.capacity, run, best: None };
         search.offer_initial()?;

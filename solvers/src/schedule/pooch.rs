@@ -33,6 +33,7 @@ use planlab_graph::{
     Timeline,
 };
 
+use super::bound::claim_lp_bound;
 use super::classes::{Class, Classes, Lab, Policy};
 use super::program::Prefetch;
 use super::swap_opt::keep_what_fits;
@@ -93,7 +94,7 @@ impl Scheduler for Pooch {
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let lab = Lab::new(run.problem(), self.policy, Prefetch::AsRoomPermits);
-        lab.claim_bound(run)?;
+        claim_lp_bound(run)?;
         let key = self.key();
         let mut classes = lab.all_in_class(Class::Swap);
         lab.offer_classes(run, &classes, &key)?;

@@ -19,6 +19,7 @@
 
 use planlab_graph::{Machine, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
 
+use super::bound::claim_lp_bound;
 use super::classes::{Class, Lab, Policy};
 use super::pooch::recompute_what_costs_less;
 use super::program::Prefetch;
@@ -45,7 +46,7 @@ impl Scheduler for PoochElsewhere {
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let here = Lab::new(run.problem(), Policy::Discard, Prefetch::AsRoomPermits);
-        here.claim_bound(run)?;
+        claim_lp_bound(run)?;
         let elsewhere = Machine::built_in(ELSEWHERE).expect("a machine that is built in");
         let mut foreign = run.problem().clone();
         (foreign.machine.copy_out, foreign.machine.copy_in) = (elsewhere.copy_out, elsewhere.copy_in);

@@ -23,6 +23,7 @@ use planlab_graph::{
     FunctionKind, MapId, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, TrainingNet,
 };
 
+use super::bound::claim_lp_bound;
 use super::classes::{Class, Classes, Lab, Policy};
 use super::program::Prefetch;
 
@@ -64,7 +65,7 @@ impl Scheduler for SuperNeurons {
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let lab = Lab::new(run.problem(), self.policy, Prefetch::WithConvolution);
-        lab.claim_bound(run)?;
+        claim_lp_bound(run)?;
         let classes = keep_the_end(&lab, run)?;
         lab.offer_classes(run, &classes, self.key())
     }
@@ -76,12 +77,14 @@ fn is_dear(net: &TrainingNet, map: MapId) -> bool {
     })
 }
 
-/// The longest end that fits while no swapped map is back; keeps nothing if no end does.
+/// The longest end that fits while no swapped map is back; keeps nothing if no end does. Ends once the recomputations are
+/// too many: those of shorter ends are more.
 fn keep_the_end(lab: &Lab<'_>, run: &mut ScheduleRun<'_>) -> Result<Classes, ScheduleHalt> {
     let mut classes = lab.all_in_class(Class::Keep);
     for map in lab.classified_maps() {
         run.tick(1)?;
-        if lab.peak_bytes(&classes) <= run.problem().capacity {
+        let capacity = run.problem().capacity;
+        if lab.peak_if_offered(&classes).is_none_or(|peak| peak <= capacity) {
             break;
         }
         let class = if is_dear(&run.problem().net, map) { Class::Swap } else { Class::Recompute };

@@ -15,6 +15,7 @@
 
 use planlab_graph::{ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
 
+use super::bound::claim_lp_bound;
 use super::classes::{Class, Lab, Policy};
 use super::program::Prefetch;
 
@@ -56,7 +57,7 @@ impl Scheduler for SwapAll {
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let lab = Lab::new(run.problem(), Policy::Discard, self.prefetch);
-        lab.claim_bound(run)?;
+        claim_lp_bound(run)?;
         lab.offer_classes(run, &lab.all_in_class(Class::Swap), self.key)
     }
 }

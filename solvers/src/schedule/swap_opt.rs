@@ -20,6 +20,7 @@
 
 use planlab_graph::{ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
 
+use super::bound::claim_lp_bound;
 use super::classes::{Class, Classes, Lab, Policy};
 use super::program::Prefetch;
 
@@ -42,7 +43,7 @@ impl Scheduler for SwapOpt {
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let lab = Lab::new(run.problem(), Policy::Discard, Prefetch::AsRoomPermits);
-        lab.claim_bound(run)?;
+        claim_lp_bound(run)?;
         let mut classes = lab.all_in_class(Class::Swap);
         lab.offer_classes(run, &classes, KEY)?;
         lab.search_classes(run, &mut classes, KEY, |run, classes| keep_what_fits(&lab, run, classes))

@@ -63,7 +63,10 @@
 mod moment;
 mod network;
 
-use planlab_graph::{ScheduleBound, ScheduleEvidence, SchedulingProblem, compute_bound, gradient_sums};
+use planlab_graph::{
+    ScheduleBound, ScheduleEvidence, ScheduleHalt, ScheduleRun, SchedulingProblem, compute_bound,
+    gradient_sums,
+};
 
 use moment::{Choice, Moment};
 
@@ -93,6 +96,13 @@ pub fn lp_bound(problem: &SchedulingProblem) -> Option<ScheduleBound> {
     });
     let seconds = bounds.fold(0.0, f64::max) * (1.0 - MARGIN);
     (seconds > compute).then_some(ScheduleBound { seconds, evidence: ScheduleEvidence::Lp })
+}
+
+/// Claims [`lp_bound`], unless another scheduler consults this one: that scheduler has claimed it. Errors are as of
+/// [`ScheduleRun::raise_bound`].
+pub(super) fn claim_lp_bound(run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
+    let bound = if run.is_consulted() { None } else { lp_bound(run.problem()) };
+    bound.map_or(Ok(()), |bound| run.raise_bound(bound))
 }
 
 /// The least time of the backward passes that follow the arrival of a map.

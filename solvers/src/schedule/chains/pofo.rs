@@ -34,7 +34,7 @@ use super::chain::Chain;
 use super::offers::offer_plans;
 use super::offloading::OffloadTable;
 use super::persistent::PersistentTable;
-use crate::schedule::bound::lp_bound;
+use crate::schedule::bound::claim_lp_bound;
 
 const KEY: &str = "pofo";
 
@@ -66,9 +66,7 @@ impl Scheduler for Pofo {
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let problem = run.problem();
-        if let Some(bound) = lp_bound(problem) {
-            run.raise_bound(bound)?;
-        }
+        claim_lp_bound(run)?;
         let chain = Chain::new(problem, SEGMENTS);
         let room = problem.capacity.get().saturating_sub(chain.fixed_bytes());
         let table = PersistentTable::new(chain.segments(), room, SLOTS);

@@ -33,7 +33,7 @@ use super::chain::Chain;
 use super::offers::offer_plans;
 use super::persistent::push_sweep;
 use super::sequence::{ChainPlan, Step};
-use crate::schedule::bound::lp_bound;
+use crate::schedule::bound::claim_lp_bound;
 
 const KEY: &str = "revolve";
 
@@ -58,9 +58,7 @@ impl Scheduler for Revolve {
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let problem = run.problem();
-        if let Some(bound) = lp_bound(problem) {
-            run.raise_bound(bound)?;
-        }
+        claim_lp_bound(run)?;
         let chain = Chain::new(problem, SEGMENTS);
         let count = chain.segments().len();
         let plans = (1..=count).rev().map(|slots| ChainPlan::new(chain_steps(count, slots), count));

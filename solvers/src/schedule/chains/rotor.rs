@@ -27,7 +27,7 @@ use super::chain::Chain;
 use super::offers::offer_plans;
 use super::persistent::PersistentTable;
 use super::sequence::ChainPlan;
-use crate::schedule::bound::lp_bound;
+use crate::schedule::bound::claim_lp_bound;
 
 const KEY: &str = "rotor";
 
@@ -63,9 +63,7 @@ impl Scheduler for Rotor {
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let problem = run.problem();
-        if let Some(bound) = lp_bound(problem) {
-            run.raise_bound(bound)?;
-        }
+        claim_lp_bound(run)?;
         let chain = Chain::new(problem, self.segments);
         let count = chain.segments().len();
         let room = problem.capacity.get().saturating_sub(chain.fixed_bytes());

@@ -9,7 +9,7 @@ use super::formulation::{Form, Formulation};
 use super::plan::StagePlan;
 use super::training::PassGraph;
 use crate::milp::{End, SolverLimits};
-use crate::schedule::bound::lp_bound;
+use crate::schedule::bound::claim_lp_bound;
 use crate::schedule::fates::{Fates, offer_fates};
 
 /// The most nodes of the program.
@@ -110,9 +110,7 @@ impl Scheduler for Checkmate {
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let problem = run.problem();
-        if let Some(bound) = lp_bound(problem) {
-            run.raise_bound(bound)?;
-        }
+        claim_lp_bound(run)?;
         offer_fates(run, self.key(), &Fates::keep_all(&problem.net))?;
         let passes = PassGraph::new(problem);
         // Nothing is faster than to keep all; and without a budget, the reason is known.

@@ -19,6 +19,7 @@ use planlab_graph::{ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
 use super::candidates::Candidates;
 use super::cut::{Cut, Thresholds};
 use super::net::CheckpointNet;
+use crate::schedule::bound::claim_lp_bound;
 
 /// Keeps checkpoints, and recomputes the rest; keys `checkpoints/chen`, `checkpoints/memonger` and
 /// `checkpoints/patent`. With [`Candidates::Scored`] `/scored` is added, with checkpoints that are swapped `/swap`.
@@ -73,7 +74,7 @@ impl<S: Thresholds> Scheduler for Checkpointing<S> {
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let net = CheckpointNet::new(run.problem(), self.candidates).with_swap(self.swaps);
-        net.lab().claim_bound(run)?;
+        claim_lp_bound(run)?;
         let key = self.key();
         let cost = |cut: &Cut| {
             // The trial run.

@@ -2,12 +2,11 @@
 
 use planlab_dsa::Bytes;
 use planlab_graph::{
-    Engine, MapId, Schedule, ScheduleHalt, ScheduleRun, SchedulingProblem, Stuck, Timeline, simulate_schedule,
+    MapId, Schedule, ScheduleHalt, ScheduleRun, SchedulingProblem, Stuck, Timeline, simulate_schedule,
 };
 
 use super::class::{Class, Classes, Counts, Policy};
 use super::program::{Recipes, build_program};
-use crate::schedule::bound::lp_bound;
 use crate::schedule::program::{DoesNotFit, Prefetch, Program, draft_schedule, memory_by_step};
 
 /// The most events of the compute engine for each function in a schedule that is offered.
@@ -115,8 +114,17 @@ impl<'p> Lab<'p> {
     /// The most bytes that a classification takes, without copies in; the base included.
     #[must_use]
     pub fn peak_bytes(&self, classes: &Classes) -> Bytes {
-        let memory = memory_by_step(&self.build_program(classes, None));
-        Bytes::new(memory.into_iter().max().unwrap_or(0))
+        most_bytes(&self.build_program(classes, None))
+    }
+
+    /// As [`Lab::peak_bytes`]; `None` if the classification recomputes too often for its schedule to be offered.
+    pub(crate) fn peak_if_offered(&self, classes: &Classes) -> Option<Bytes> {
+        let program = self.build_program(classes, None);
+        (!self.has_too_many_runs(&program)).then(|| most_bytes(&program))
+    }
+
+    fn has_too_many_runs(&self, program: &Program) -> bool {
+        program.compute_steps().len() > MOST_RUNS * self.problem.net.functions().len()
     }
 
     /// The draft of a classification, or the part that does not fit.
@@ -141,7 +149,10 @@ impl<'p> Lab<'p> {
         vanished: Option<MapId>,
         room: Bytes,
     ) -> Result<(Schedule, Timeline), Trial> {
-        let program = self.build_program(classes, vanished);
+        self.run_program(self.build_program(classes, vanished), room)
+    }
+
+    fn run_program(&self, program: Program, room: Bytes) -> Result<(Schedule, Timeline), Trial> {
         let draft = draft_schedule(self.problem, program, self.prefetch, room)?;
         let timeline = simulate_schedule(&draft, Some(room))?;
         Ok((draft, timeline))
@@ -201,14 +212,12 @@ impl<'p> Lab<'p> {
         classes: &Classes,
         key: &str,
     ) -> Result<(), ScheduleHalt> {
-        match self.run_draft(classes) {
-            Ok((draft, _))
-                if draft.events_of(Engine::Compute).len()
-                    > MOST_RUNS * self.problem.net.functions().len() =>
-            {
-                run.fall_short("too large: the recomputations are too many to place their buffers");
-                Ok(())
-            }
+        let program = self.build_program(classes, None);
+        if self.has_too_many_runs(&program) {
+            run.fall_short("too large: the recomputations are too many to place their buffers");
+            return Ok(());
+        }
+        match self.run_program(program, self.room) {
             Ok((draft, _)) => run.offer(Schedule { scheduler: key.to_owned(), ..draft }),
             Err(reason) => {
                 run.fall_short(format!("{} ({})", reason, self.count_classes(classes)));
@@ -216,9 +225,9 @@ impl<'p> Lab<'p> {
             }
         }
     }
+}
 
-    /// Claims the [bound](lp_bound) on the time of every schedule. Errors are as of [`ScheduleRun::raise_bound`].
-    pub fn claim_bound(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
-        lp_bound(self.problem).map_or(Ok(()), |bound| run.raise_bound(bound))
-    }
+/// The most bytes that a program takes at once, without copies in; the base included.
+fn most_bytes(program: &Program) -> Bytes {
+    Bytes::new(memory_by_step(program).into_iter().max().unwrap_or(0))
 }

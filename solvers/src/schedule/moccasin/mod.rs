@@ -50,7 +50,7 @@ use retention::Runs;
 use search::{RetentionSearch, Verdict};
 use training::TrainingOrder;
 
-use super::bound::lp_bound;
+use super::bound::claim_lp_bound;
 use super::checkpoints::{Checkpointing, Chen, Memonger};
 use super::fates::offer_fates;
 
@@ -87,9 +87,7 @@ impl Scheduler for Moccasin {
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let problem = run.problem();
-        if let Some(bound) = lp_bound(problem) {
-            run.raise_bound(bound)?;
-        }
+        claim_lp_bound(run)?;
         let (passes, most) = (2 * problem.net.functions().len(), self.most_passes);
         if passes > most {
             run.fall_short(format!("too large: {passes} passes; at most {most} are searched"));

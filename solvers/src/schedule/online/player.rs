@@ -11,7 +11,7 @@ use planlab_graph::{
 
 use super::runtime::{Device, Exhausted, Holder, Room, Runtime};
 use super::tensors::TensorTable;
-use crate::schedule::bound::lp_bound;
+use crate::schedule::bound::claim_lp_bound;
 use crate::schedule::fates::{backward_stage, forward_stage};
 use crate::schedule::program::{Emitter, Prefetch, Program, draft_schedule};
 
@@ -32,9 +32,7 @@ pub(super) fn offer_iteration(
     room: impl Room,
 ) -> Result<(), ScheduleHalt> {
     let problem = run.problem();
-    if let Some(bound) = lp_bound(problem) {
-        run.raise_bound(bound)?;
-    }
+    claim_lp_bound(run)?;
     run.tick(1)?;
     let mut player = Player::new(problem, room);
     for stage in 0..2 * problem.net.functions().len() {
