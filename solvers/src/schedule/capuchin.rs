@@ -19,7 +19,8 @@
 //!
 //! # Complexity
 //!
-//! O(c (n + c m)) for n events, c candidates and recomputations of m functions.
+//! O(c (n + c m)) for n events, c candidates and recomputations of m functions. If the maps do not fit in the end, O(n^2)
+//! to drop what recomputations leave.
 //!
 //! # Deviations from the paper
 //!
@@ -33,9 +34,12 @@
 use planlab_graph::{
     MapId, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, SchedulingProblem, Task, TrainingNet,
 };
+use rustc_hash::FxHashSet;
 
 use super::bound::claim_lp_bound;
-use super::fates::{Fate, Fates, backward_stage, build_program, forward_stage, offer_fates};
+use super::fates::{
+    Fate, Fates, backward_stage, build_program, build_program_within, forward_stage, offer_fates,
+};
 use super::program::{Program, least_room};
 
 const KEY: &str = "capuchin";
@@ -65,10 +69,10 @@ impl Scheduler for Capuchin {
         policy.swap_hidden_maps(run)?;
         policy.close_gap(run)?;
         if !policy.fits() {
-            policy.discard_intermediates();
-            let events = build_program(problem, &policy.fates).0.compute_steps().len();
-            if events > EVENTS_PER_FUNCTION * problem.net.functions().len() {
-                run.fall_short(format!("out of memory: {events} events are too many"));
+            run.tick(1)?;
+            let most = EVENTS_PER_FUNCTION * problem.net.functions().len();
+            if !policy.discard_intermediates(most) {
+                run.fall_short(format!("out of memory: {most} events are not enough"));
                 return Ok(());
             }
         }
@@ -196,12 +200,12 @@ impl<'p> PolicyMaker<'p> {
     /// The seconds to recompute a map from the nearest sources.
     fn recompute_seconds(&self, map: MapId) -> f64 {
         let net = &self.problem.net;
-        let mut is_seen = vec![false; net.maps().len()];
+        let mut seen = FxHashSet::default();
         let mut open = vec![map];
         let mut seconds = 0.0;
         while let Some(current) = open.pop() {
             let Some(producer) = net.producer_of(current) else { continue };
-            if std::mem::replace(&mut is_seen[current.index()], true) {
+            if !seen.insert(current) {
                 continue;
             }
             seconds += self.problem.times.forward()[producer.index()];
@@ -211,15 +215,15 @@ impl<'p> PolicyMaker<'p> {
         seconds
     }
 
-    /// Drops what recomputations leave, up to the stage of the pass that reads it.
-    fn discard_intermediates(&mut self) {
+    /// Drops what recomputations leave, up to the stage of the pass that reads it. Returns whether the compute engine
+    /// then has at most `most` events.
+    fn discard_intermediates(&mut self, most: usize) -> bool {
         let functions = self.problem.net.functions().len();
         let reads = first_backward_reads(&self.problem.net);
         for map in self.problem.net.map_ids().filter(|map| !self.is_source[map.index()]) {
-            for stage in functions..reads[map.index()].unwrap_or(2 * functions) {
-                self.fates.set_fate(map, stage, stage + 1, Fate::Drop);
-            }
+            self.fates.drop_after_each(map, functions..reads[map.index()].unwrap_or(2 * functions));
         }
+        build_program_within(self.problem, &self.fates, most).is_some()
     }
 }
 

@@ -10,12 +10,14 @@ mod offer;
 mod order;
 mod program;
 
+use std::ops::Range;
+
 use planlab_graph::{Content, Engine, MapId, Schedule, Task, TrainingNet};
 use smallvec::SmallVec;
 
 pub(super) use offer::offer_fates;
 pub(super) use order::{StageLimits, StageOrder, backward_stage, forward_stage};
-pub(super) use program::{Gap, build_program};
+pub(super) use program::{Gap, build_program, build_program_within};
 
 /// What happens to a map between an access and the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +34,7 @@ pub(in crate::schedule) enum Fate {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::schedule) struct Fates {
     pub(in crate::schedule) order: StageOrder,
-    /// For each map: the stages after which it is not kept.
+    /// For each map: the stages after which it is not kept, ascending.
     by_map: Vec<Vec<(usize, Fate)>>,
 }
 
@@ -50,10 +52,10 @@ impl Fates {
         Self { order: StageOrder::canonical(net), by_map: vec![Vec::new(); net.maps().len()] }
     }
 
-    /// The fates of the maps in a schedule whose passes run in the order of their numbers. With another order, what
-    /// depends on it is lost.
+    /// The order of the passes of a schedule, and the fates of its maps.
     pub(in crate::schedule) fn from_schedule(net: &TrainingNet, schedule: &Schedule) -> Self {
-        let mut fates = Self::keep_all(net);
+        let order = StageOrder::from_passes(&list_passes(net, schedule), &StageLimits::new(net));
+        let mut fates = Self { order, ..Self::keep_all(net) };
         let mut made_by_copy = vec![false; schedule.buffers.len()];
         for copy in schedule.events_of(Engine::In) {
             copy.writes.iter().for_each(|id| made_by_copy[id.index()] = true);
@@ -82,15 +84,27 @@ impl Fates {
 
     pub(in crate::schedule) fn fate(&self, map: MapId, stage: usize) -> Fate {
         let fates = &self.by_map[map.index()];
-        fates.iter().find(|&&(at, _)| at == stage).map_or(Fate::Keep, |&(_, fate)| fate)
+        let place = fates.binary_search_by_key(&stage, |&(at, _)| at);
+        place.map_or(Fate::Keep, |place| fates[place].1)
     }
 
     /// Sets the fate after an access, up to the next one. An access that comes between leaves the map on the device.
     pub(in crate::schedule) fn set_fate(&mut self, map: MapId, stage: usize, next: usize, fate: Fate) {
         let fates = &mut self.by_map[map.index()];
         let [first, end] = [stage, next].map(|bound| self.order.position(bound));
-        fates.retain(|&(at, _)| !(first..end).contains(&self.order.position(at)));
-        fates.extend((fate != Fate::Keep).then_some((stage, fate)));
+        fates.retain(|&(at, _)| at != stage && !(first..end).contains(&self.order.position(at)));
+        if fate != Fate::Keep {
+            let place = fates.partition_point(|&(at, _)| at < stage);
+            fates.insert(place, (stage, fate));
+        }
+    }
+
+    /// Drops a map after each of some stages.
+    pub(in crate::schedule) fn drop_after_each(&mut self, map: MapId, stages: Range<usize>) {
+        let fates = &mut self.by_map[map.index()];
+        fates.retain(|(at, _)| !stages.contains(at));
+        let place = fates.partition_point(|&(at, _)| at < stages.start);
+        fates.splice(place..place, stages.map(|stage| (stage, Fate::Drop))).for_each(drop);
     }
 
     /// Takes from others what was changed.
@@ -109,6 +123,17 @@ impl Fates {
     pub(in crate::schedule) fn stages(&self) -> usize {
         self.order.stages().len()
     }
+}
+
+/// The stages of the passes of a schedule, in the order in which they run.
+fn list_passes(net: &TrainingNet, schedule: &Schedule) -> Vec<usize> {
+    let functions = net.functions().len();
+    let stage = |task: Task| match task {
+        Task::Forward(id) => Some(forward_stage(id)),
+        Task::Backward(id) => Some(backward_stage(id, functions)),
+        Task::Recompute(_) | Task::Accumulate(_) | Task::CopyOut(_) | Task::CopyIn(_) => None,
+    };
+    schedule.events_of(Engine::Compute).iter().filter_map(|event| stage(event.task)).collect()
 }
 
 /// For each compute event, the stage to which it belongs: a recomputation to the pass that follows it, a sum to the one

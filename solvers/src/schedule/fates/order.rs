@@ -1,5 +1,8 @@
 //! The order of the passes.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use planlab_graph::{FunctionId, TrainingNet};
 
 /// The index of a function's forward pass among the stages.
@@ -25,6 +28,29 @@ impl StageOrder {
     pub(super) fn canonical(net: &TrainingNet) -> Self {
         let stages = 2 * net.functions().len();
         Self { stages: (0..stages).collect(), positions: (0..=stages).collect() }
+    }
+
+    /// The order in which some passes run. Any other stage runs before the first of them that has a higher number; what a
+    /// stage has to follow runs before it in any case.
+    pub(super) fn from_passes(passes: &[usize], limits: &StageLimits) -> Self {
+        let ranks = rank_stages(passes, limits.before.len());
+        let mut missing: Vec<usize> = limits.before.iter().map(Vec::len).collect();
+        let is_first = |&stage: &usize| missing[stage] == 0;
+        let first = (0..ranks.len()).filter(is_first);
+        let mut ready: BinaryHeap<_> = first.map(|stage| Reverse((ranks[stage], stage))).collect();
+        let mut stages = Vec::with_capacity(ranks.len());
+        let mut positions: Vec<usize> = (0..=ranks.len()).collect();
+        while let Some(Reverse((_, stage))) = ready.pop() {
+            positions[stage] = stages.len();
+            stages.push(stage);
+            for &after in &limits.after[stage] {
+                missing[after] -= 1;
+                if missing[after] == 0 {
+                    ready.push(Reverse((ranks[after], after)));
+                }
+            }
+        }
+        Self { stages, positions }
     }
 
     /// The stages in the order in which they run.
@@ -108,6 +134,23 @@ impl StageLimits {
     }
 }
 
+/// For each stage, its place among some passes, or that of the first pass with a higher number.
+fn rank_stages(passes: &[usize], stages: usize) -> Vec<usize> {
+    let mut ranks = vec![passes.len(); stages];
+    for (place, &stage) in passes.iter().enumerate() {
+        ranks[stage] = place;
+    }
+    let mut first = passes.len();
+    for rank in ranks.iter_mut().rev() {
+        if *rank < passes.len() {
+            first = first.min(*rank);
+        } else {
+            *rank = first;
+        }
+    }
+    ranks
+}
+
 /// The function of a stage, and whether it is a forward pass.
 pub(super) fn function_of_stage(stage: usize, functions: usize) -> (FunctionId, bool) {
     if stage < functions {
@@ -138,6 +181,21 @@ mod tests {
         assert_eq!(order.stages(), [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
         order.push_stage(7, 9, &limits);
         assert_eq!(order.stages(), [0, 1, 2, 3, 4, 5, 6, 8, 7, 9]);
+    }
+
+    #[test]
+    fn order_of_passes_is_kept_and_the_others_are_inserted() {
+        let net = branching_problem().net;
+        let limits = StageLimits::new(&net);
+        let order = |passes: &[usize]| StageOrder::from_passes(passes, &limits);
+        assert_eq!(order(&[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]), StageOrder::canonical(&net));
+        assert_eq!(order(&[0, 3, 4, 5, 9]), StageOrder::canonical(&net));
+        let moved = [0, 2, 1, 3, 4, 5, 6, 8, 7, 9];
+        assert_eq!((order(&moved).stages(), order(&moved).position(8)), (&moved[..], 7));
+        // Stage 6 has no pass of its own: it runs before stage 8.
+        assert_eq!(order(&[0, 2, 1, 3, 4, 5, 8, 7, 9]).stages(), moved);
+        // The loss's backward pass waits for its forward pass.
+        assert_eq!(order(&[0, 1, 2, 3, 5, 4, 6, 7, 8, 9]), StageOrder::canonical(&net));
     }
 
     #[test]

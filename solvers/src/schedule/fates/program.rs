@@ -19,6 +19,15 @@ pub(in crate::schedule) struct Gap {
 
 /// The program of some fates, and the gaps whose fates it depends on.
 pub(in crate::schedule) fn build_program(problem: &SchedulingProblem, fates: &Fates) -> (Program, Vec<Gap>) {
+    build_program_within(problem, fates, usize::MAX).expect("no limit")
+}
+
+/// As [`build_program`]; `None` if the compute engine has more events than `most`.
+pub(in crate::schedule) fn build_program_within(
+    problem: &SchedulingProblem,
+    fates: &Fates,
+    most: usize,
+) -> Option<(Program, Vec<Gap>)> {
     let net = &problem.net;
     let maps = net.maps().len();
     let mut builder = Builder {
@@ -46,8 +55,11 @@ pub(in crate::schedule) fn build_program(problem: &SchedulingProblem, fates: &Fa
             builder.emitter.emit_backward(id);
         }
         builder.end_stage();
+        if builder.emitter.events.len() > most {
+            return None;
+        }
     }
-    builder.finish_program()
+    Some(builder.finish_program())
 }
 
 struct Builder<'a> {
@@ -201,7 +213,7 @@ mod tests {
     use planlab_graph::{ScheduleBudget, execute_scheduler, simulate_schedule};
 
     use super::*;
-    use crate::schedule::fates::backward_stage;
+    use crate::schedule::fates::{StageLimits, backward_stage};
     use crate::schedule::find_scheduler;
     use crate::schedule::program::{Prefetch, draft_schedule, least_room};
     use crate::schedule::testing::{branching_problem, shortcut_problem, step_names};
@@ -236,6 +248,30 @@ mod tests {
         let (program, _) = build_program(&problem, &fates);
         assert_eq!((program.departures.len(), program.returns.len()), (1, 2));
         assert!(program.returns.iter().all(|back| back.departure == 0 && back.earliest == 4));
+    }
+
+    #[test]
+    fn moved_passes_are_read_from_a_schedule() {
+        let problem = branching_problem();
+        let limits = StageLimits::new(&problem.net);
+        let mut fates = Fates::keep_all(&problem.net);
+        fates.order.pull_stage(2, 1, &limits);
+        fates.order.push_stage(7, 8, &limits);
+        // The tanh is dropped after the product's forward pass.
+        fates.set_fate(MapId::from_index(3), 3, 6, Fate::Drop);
+        let (program, _) = build_program(&problem, &fates);
+        assert_eq!(step_names(&program), "F0 F2 F1 F3 F4 B4 R2 B3 B1 B2 A1 B0");
+        let draft = draft_schedule(&problem, program, Prefetch::AsRoomPermits, problem.capacity);
+        assert_eq!(Fates::from_schedule(&problem.net, &draft.expect("fits")), fates);
+    }
+
+    #[test]
+    fn program_with_too_many_events_is_none() {
+        let problem = shortcut_problem();
+        let fates = Fates::keep_all(&problem.net);
+        let build = |most| build_program_within(&problem, &fates, most);
+        assert!(build(9).is_none());
+        assert_eq!(build(10).map(|(program, _)| program.compute_steps().len()), Some(10));
     }
 
     #[test]
