@@ -54,7 +54,7 @@
 //! | `rotor` | checkpoints and saved segments of a chain, the fastest by a table | | the rest, once or more |
 //! | `pofo` | as `rotor` | checkpoints and saved segments whose copies hide, by a table | the rest, once or more |
 //! | `local-search` | what a search by simulation finds to be fastest, with offsets that fit | | |
-//! | `exact` | what a search of all schedules proves to be fastest; small nets | | |
+//! | `exact` | what a search of all schedules proves to be fastest, or the best quick schedule; small nets | | |
 //! | `moccasin` | what a constraint solver chooses, without swaps (feature `cp`) | | the rest, once for each map |
 //! | `checkmate` | what a mixed-integer program keeps between passes | | the rest |
 //! | `checkmate/rounding` | what the rounded relaxation of that program keeps | | the rest |
@@ -82,6 +82,7 @@ mod pooch_elsewhere;
 mod program;
 mod quick;
 mod registry;
+mod starts;
 mod superneurons;
 mod swap_all;
 mod swap_opt;

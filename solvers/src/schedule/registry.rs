@@ -20,7 +20,7 @@ pub fn schedulers() -> Vec<Box<dyn Scheduler>> {
     all.extend(chain_schedulers());
     all.push(Box::new(LocalSearch::default()));
     all.push(Box::new(Joint::default()));
-    all.push(Box::new(Exact));
+    all.push(Box::new(Exact::default()));
     #[cfg(feature = "cp")]
     all.push(Box::new(super::Moccasin::default()));
     #[cfg(feature = "mip")]

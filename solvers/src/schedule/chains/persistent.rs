@@ -85,8 +85,14 @@ pub(super) struct PersistentTable {
 
 impl PersistentTable {
     /// The table of a chain for `room` bytes in at most `slots` slots, and for a quarter more: what is lost by rounding up
-    /// may be found again. If that takes no more than four times as many slots, all sizes are whole numbers of slots.
-    pub(super) fn new(segments: &[Segment], room: u64, slots: u32) -> Self {
+    /// may be found again. If that takes no more than four times as many slots, all sizes are whole numbers of slots. Calls
+    /// `tick` before each group, and returns its error.
+    pub(super) fn try_new<E>(
+        segments: &[Segment],
+        room: u64,
+        slots: u32,
+        mut tick: impl FnMut() -> Result<(), E>,
+    ) -> Result<Self, E> {
         let slots = u64::from(slots.max(1));
         let unit = segments.iter().flat_map(Segment::sizes).fold(0, greatest_common_divisor).max(1);
         let slot = if room / unit <= 4 * slots { unit } else { room.div_ceil(slots) };
@@ -98,9 +104,17 @@ impl PersistentTable {
         let mut table = Self { needs, slot, room, most, seconds };
         for more in 0..count {
             for first in 0..count - more {
+                tick()?;
                 table.fill_group(first, first + more);
             }
         }
+        Ok(table)
+    }
+
+    /// As [`Self::try_new`], without a stop.
+    #[cfg(test)]
+    pub(super) fn new(segments: &[Segment], room: u64, slots: u32) -> Self {
+        let Ok(table) = Self::try_new(segments, room, slots, || Ok::<_, std::convert::Infallible>(()));
         table
     }
 
@@ -317,5 +331,19 @@ mod tests {
         // The gradient of the output and what is saved.
         assert_eq!(table.group_seconds(0, 0)[3..5], [f64::INFINITY, 2.0]);
         assert!(table.chain_steps(3).is_none());
+    }
+
+    #[test]
+    fn table_is_stopped_between_groups() {
+        let segments = vec![plain_segment(1, 1, 1); 4];
+        let build = |most: u32| {
+            let mut groups = 0;
+            let tick = || {
+                groups += 1;
+                if groups <= most { Ok(()) } else { Err(groups) }
+            };
+            PersistentTable::try_new(&segments, 8, 10, tick).map(|table| table.room_slots())
+        };
+        assert_eq!((build(10), build(9)), (Ok(8), Err(10)));
     }
 }

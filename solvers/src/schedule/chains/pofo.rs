@@ -69,7 +69,7 @@ impl Scheduler for Pofo {
         claim_lp_bound(run)?;
         let chain = Chain::new(problem, SEGMENTS);
         let room = problem.capacity.get().saturating_sub(chain.fixed_bytes());
-        let table = PersistentTable::new(chain.segments(), room, SLOTS);
+        let table = PersistentTable::try_new(chain.segments(), room, SLOTS, || run.tick(0))?;
         run.fall_short(format!("out of memory: no schedule of the chain in {} bytes", problem.capacity));
         let rate = problem.machine.copy_out.min(problem.machine.copy_in);
         let slot_seconds = table.slot_bytes() as f64 / rate;

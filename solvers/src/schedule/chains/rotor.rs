@@ -67,7 +67,7 @@ impl Scheduler for Rotor {
         let chain = Chain::new(problem, self.segments);
         let count = chain.segments().len();
         let room = problem.capacity.get().saturating_sub(chain.fixed_bytes());
-        let table = PersistentTable::new(chain.segments(), room, self.slots);
+        let table = PersistentTable::try_new(chain.segments(), room, self.slots, || run.tick(0))?;
         run.fall_short(format!("out of memory: no persistent schedule in {} bytes", problem.capacity));
         let step = (table.room_slots() / TRIALS).max(1);
         // The memory that there is, is one of them.

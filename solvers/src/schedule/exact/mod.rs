@@ -5,7 +5,10 @@
 //! operands are there, in the order and as often as it likes: passes of different branches, losses and directions
 //! interleave, values are computed and copied again, and an engine may wait. Values leave the device only when room is
 //! wanted, in every least set that makes it. States are looked at in the order of a bound on their end: what is left to
-//! compute, without waiting.
+//! compute, without waiting. What is left includes each map that is lost, if a pass reads it or a map that is lost, too.
+//!
+//! The best schedule of quick schedulers comes first: states that end no earlier are left out, and a net that is too
+//! large for a proof still gets a schedule and a bound.
 //!
 //! Memory is the number of live bytes, so the first end that is found is a bound on every schedule. The schedule counts
 //! once offsets are found for it. If no offsets fit the fastest ones, the search goes on in less memory. Until
@@ -30,7 +33,9 @@ use planlab_graph::{
     SchedulerDescriptor, Verified, simulate_schedule,
 };
 
-use super::packing::pack_offsets;
+use super::bound::claim_lp_bound;
+use super::packing::{offer_verified, pack_offsets};
+use super::starts::consult_quick_schedulers;
 use emit::emit_schedule;
 use model::Model;
 use search::{StateSearch, Step};
@@ -47,8 +52,25 @@ const MOST_ITERATIONS: usize = 50;
 const MOST_ROOMS: usize = 20;
 
 /// Searches all schedules of a small net; key `exact`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Exact;
+#[derive(Clone, Copy, Debug)]
+pub struct Exact {
+    states: usize,
+}
+
+impl Default for Exact {
+    fn default() -> Self {
+        Self { states: STATES }
+    }
+}
+
+impl Exact {
+    /// The most states of a search, above which the best schedule so far is the result. Default: 1,000,000.
+    #[must_use]
+    pub const fn with_states(mut self, states: usize) -> Self {
+        self.states = states;
+        self
+    }
+}
 
 impl Scheduler for Exact {
     fn descriptor(&self) -> SchedulerDescriptor {
@@ -62,7 +84,14 @@ impl Scheduler for Exact {
     }
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
-        search_states(run, KEY, STATES)
+        if Model::new(run.problem()).is_some() {
+            run.fall_short("too large: the run ends before the search begins");
+            claim_lp_bound(run)?;
+            for offer in consult_quick_schedulers(run, KEY)? {
+                offer_verified(run, KEY, &offer)?;
+            }
+        }
+        search_states(run, KEY, self.states)
     }
 }
 
@@ -145,4 +174,64 @@ fn offer_iterations(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::Bytes;
+    use planlab_graph::{ScheduleBudget, ScheduleOutcome, SchedulingProblem, execute_scheduler};
+
+    use super::*;
+    use crate::schedule::testing::{branching_problem, chain_problem, shortcut_problem};
+
+    fn run(problem: &SchedulingProblem, states: usize) -> ScheduleOutcome {
+        let exact = Exact::default().with_states(states);
+        let outcome = execute_scheduler(&exact, problem, ScheduleBudget::default(), 0);
+        assert!(outcome.end.is_ok(), "{:?}", outcome.end);
+        outcome
+    }
+
+    /// A chain of functions of a second, each of which writes a byte, over a link that is of no use.
+    fn recomputed_chain(functions: usize, room: u64) -> SchedulingProblem {
+        let mut problem = chain_problem(&vec![1; functions + 1]).with_capacity(Bytes::new(room));
+        (problem.machine.copy_out, problem.machine.copy_in) = (1e-6, 1e-6);
+        problem
+    }
+
+    #[test]
+    fn chain_that_is_too_long_for_a_proof_has_a_schedule_and_a_bound() {
+        let problem = recomputed_chain(14, 6);
+        let [start, few] = [0, 5_000].map(|states| run(&problem, states));
+        let seconds = |outcome: &ScheduleOutcome| outcome.best.as_ref().map(Verified::seconds);
+        let (first, later) = (seconds(&start).expect("a start"), seconds(&few).expect("a start"));
+        assert!(later <= first && first < 100.0, "{later} after {first}");
+        // Each pass runs once, and six bytes do not hold all maps.
+        assert!(start.bound.seconds >= 28.0 && few.bound.seconds >= start.bound.seconds);
+        assert!(few.bound.seconds <= later, "{} above {later}", few.bound.seconds);
+        assert!(few.best.is_some_and(|best| best.height() <= problem.capacity));
+    }
+
+    /// States that suffice for most proofs here.
+    const MANY: usize = 50_000;
+
+    #[test]
+    fn bound_of_a_search_that_is_cut_off_is_at_most_the_optimum() {
+        let mut proved = 0;
+        for problem in [shortcut_problem(), branching_problem(), recomputed_chain(6, 5)] {
+            for percent in [60, 70, 80, 90] {
+                let most = if problem.net.functions().len() > 5 { 8 } else { 1344 };
+                let problem = problem.clone().with_capacity(Bytes::new(most * percent / 100));
+                let whole = run(&problem, MANY);
+                let Some(best) = &whole.best else { continue };
+                proved += u32::from(whole.best_gap() == Some(0.0));
+                for states in [0, 10, 100, 1_000] {
+                    let outcome = run(&problem, states);
+                    assert!(!outcome.bound.is_refuted_by(best.seconds()), "{states} states, {percent} %");
+                    let found = outcome.best.map_or(f64::INFINITY, |best| best.seconds());
+                    assert!(found >= best.seconds() * (1.0 - 1e-9), "{states} states, {percent} %");
+                }
+            }
+        }
+        assert!(proved > 3, "only {proved}");
+    }
 }

@@ -86,8 +86,8 @@ impl State {
         self.all_running().next().is_none() && self.required(model).next().is_none()
     }
 
-    /// A bound on the end of an iteration from here: every pass and every sum that is missing, one after another, and what
-    /// runs.
+    /// A bound on the end of an iteration from here: every pass and every sum that is missing and every map that is lost,
+    /// one after another, and what runs.
     pub(super) fn least_end(&self, model: &Model<'_>) -> f64 {
         let passes: f64 = self.required(model).map(|index| model.operations[index].seconds).sum();
         let is_missing = |&&(pass, gradient, _): &&(usize, usize, f64)| {
@@ -97,7 +97,30 @@ impl State {
         };
         let sums: f64 = model.sums.iter().filter(is_missing).map(|&(.., seconds)| seconds).sum();
         let [_, compute, out, back] = self.times();
-        (compute + passes + sums).max(out).max(back)
+        (compute + passes + sums + self.repeated_seconds(model)).max(out).max(back)
+    }
+
+    /// The seconds of the forward passes that have to run again: those of maps that are neither on the device nor on the
+    /// host, if a missing pass reads them, or a pass that runs again does.
+    fn repeated_seconds(&self, model: &Model<'_>) -> f64 {
+        let there = self.key.present | self.key.host;
+        let read = self.required(model).fold(0, |set, index| set | model.operations[index].read_set);
+        let mut seen = read & !there;
+        let mut unseen = seen;
+        let mut seconds = 0.0;
+        while unseen != 0 {
+            let value = unseen.trailing_zeros() as usize;
+            unseen &= unseen - 1;
+            let is_repeated = |&&maker: &&usize| {
+                matches!(model.operations[maker].task, Task::Forward(_)) && !self.is_pending(model, maker)
+            };
+            let Some(&maker) = model.makers[value].iter().find(is_repeated) else { continue };
+            seconds += model.operations[maker].seconds;
+            let reads = model.operations[maker].read_set & !there & !seen;
+            seen |= reads;
+            unseen |= reads;
+        }
+        seconds
     }
 
     /// The state after the next completion; `None` if nothing runs.
@@ -271,5 +294,32 @@ impl State {
             }
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schedule::testing::chain_problem;
+
+    #[test]
+    fn lost_maps_count_to_the_end() {
+        // Three functions of a second; each backward pass reads the input of its function.
+        let problem = chain_problem(&[1; 4]);
+        let model = Model::new(&problem).expect("a small net");
+        let least_end = |present: Values, host: Values, forward: u32| {
+            let mut state = State::first(&model);
+            (state.key.present, state.key.host, state.key.forward) = (present, host, forward);
+            state.least_end(&model)
+        };
+        assert_eq!(State::first(&model).least_end(&model), 6.0);
+        assert_eq!(least_end(0b0111, 0, 0b111), 3.0);
+        // The second map is read by a pass, and for the third.
+        assert_eq!(least_end(0b0001, 0, 0b111), 5.0);
+        assert_eq!(least_end(0b0011, 0, 0b111), 4.0);
+        assert_eq!(least_end(0b0101, 0, 0b111), 4.0);
+        assert_eq!(least_end(0b0001, 0b0010, 0b111), 4.0);
+        // Only the second map is lost: the third is not computed yet.
+        assert_eq!(least_end(0b0001, 0, 0b001), 6.0);
     }
 }

@@ -5,10 +5,13 @@
 //! recomputed through any number of levels, a recomputation may leave what others will read, and a copy on the host may
 //! be read more than once. Copies in start as early as the memory permits.
 //!
-//! The search is an annealing with oscillation. It starts from the best of the schedules of quick schedulers and of those for chains. A change
-//! gives one access another fate, or a map from an access on, or two maps. A state may need more memory than there is;
-//! the excess costs seconds, at a price that rises while states do not fit and falls while they do. A state that fits
-//! and is faster than all before is placed; if its offsets end above the capacity, the search goes on in less memory.
+//! The search is an annealing with oscillation. It starts from the best of the schedules of quick schedulers, of those for
+//! chains, and of a search of all schedules if the net is small: the order of their passes, and the fates of their maps.
+//! Cheap schedulers come first, and each gets at most a tenth of the time or the work that is left.
+//!
+//! A change gives one access another fate, or a map from an access on, or two maps. A state may need more memory than
+//! there is; the excess costs seconds, at a price that rises while states do not fit and falls while they do. A state that
+//! fits and is faster than all before is placed; if its offsets end above the capacity, the search goes on in less memory.
 //! Rounds begin with the best schedule so far; each is twice as long as the one before, and cooler, but the sixth is as hot
 //! as the first.
 //!

@@ -1,16 +1,18 @@
 //! The annealing over fates.
 
 use planlab_dsa::Bytes;
-use planlab_graph::{MapId, Schedule, ScheduleHalt, ScheduleRun, Timeline, compute_bound, simulate_schedule};
+use planlab_graph::{
+    MapId, Schedule, ScheduleHalt, ScheduleRun, Timeline, Verified, compute_bound, simulate_schedule,
+};
 use rand::RngExt;
 use smallvec::SmallVec;
 
-use crate::schedule::bound::lp_bound;
+use crate::schedule::bound::claim_lp_bound;
 use crate::schedule::exact::search_states;
 use crate::schedule::fates::{Changed, Fate, Fates, Gap, StageLimits, build_program};
 use crate::schedule::packing::{draw_slack, is_faster, offer_verified, pack_offsets};
 use crate::schedule::program::{Prefetch, draft_schedule, least_room};
-use crate::schedule::quick::{chain_schedulers, quick_schedulers};
+use crate::schedule::starts::consult_quick_schedulers;
 
 /// The scheduler's key.
 pub(super) const KEY: &str = "joint";
@@ -114,9 +116,7 @@ impl<'r, 'p> Search<'r, 'p> {
     /// Offers the schedules of other schedulers, and begins with the fates of the best.
     pub(super) fn offer_starts(&mut self) -> Result<(), ScheduleHalt> {
         let problem = self.run.problem();
-        if let Some(bound) = lp_bound(problem) {
-            self.run.raise_bound(bound)?;
-        }
+        claim_lp_bound(self.run)?;
         let kept = Fates::keep_all(&problem.net);
         self.try_start(&kept)?;
         let mut swapped = kept.clone();
@@ -124,18 +124,7 @@ impl<'r, 'p> Search<'r, 'p> {
             swapped.set_fate(gap.map, gap.stage, gap.next, Fate::Swap);
         }
         self.try_start(&swapped)?;
-        let mut offers = Vec::new();
-        for scheduler in quick_schedulers().into_iter().chain(chain_schedulers()) {
-            let (found, end) = self.run.consult_scheduler(&scheduler);
-            for offer in found.iter().filter(|offer| offer.height() <= problem.capacity) {
-                offer_verified(self.run, KEY, offer)?;
-            }
-            offers.extend(found);
-            end?;
-        }
-        offers.sort_by(|one, other| {
-            one.seconds().total_cmp(&other.seconds()).then(one.height().cmp(&other.height()))
-        });
+        let offers = consult_quick_schedulers(self.run, KEY)?;
         let mut before = None;
         for offer in &offers {
             offer_verified(self.run, KEY, offer)?;
@@ -148,12 +137,21 @@ impl<'r, 'p> Search<'r, 'p> {
         self.place_waiting()
     }
 
-    /// Searches all schedules, if the net is small.
+    /// Searches all schedules, if the net is small. A faster one that is not proved the fastest is a start, too.
     pub(super) fn search_small(&mut self) -> Result<(), ScheduleHalt> {
-        if self.run.problem().net.functions().len() > SMALL {
+        let problem = self.run.problem();
+        if problem.net.functions().len() > SMALL {
             return Ok(());
         }
-        search_states(self.run, KEY, STATES)
+        let before = self.run.best_schedule().map(Verified::seconds);
+        search_states(self.run, KEY, STATES)?;
+        let Some(best) = self.run.best_schedule() else { return Ok(()) };
+        if before.is_some_and(|seconds| best.seconds() >= seconds) {
+            return Ok(());
+        }
+        let fates = Fates::from_schedule(&problem.net, best.schedule());
+        self.try_start(&fates)?;
+        self.place_waiting()
     }
 
     fn try_start(&mut self, fates: &Fates) -> Result<(), ScheduleHalt> {
