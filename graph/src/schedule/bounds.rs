@@ -52,6 +52,13 @@ impl ScheduleBound {
         if gap > SAME && gap.is_finite() { gap } else { 0.0 }
     }
 
+    /// The part of the speed at the bound that a schedule of this many seconds loses: 1 - bound / seconds, and 0 if it takes
+    /// no time.
+    #[must_use]
+    pub fn speed_loss(&self, seconds: f64) -> f64 {
+        if seconds > 0.0 { 1.0 - self.seconds / seconds } else { 0.0 }
+    }
+
     /// The highest of these bounds.
     #[must_use]
     pub fn highest_of(bounds: &[Self]) -> Option<Self> {
@@ -242,6 +249,15 @@ mod tests {
         };
         let functions = inputs.iter().enumerate().map(function).collect();
         TrainingNet::new("equal", 1, 0, (0..=inputs.len()).map(map).collect(), functions).expect("a net")
+    }
+
+    #[test]
+    fn gap_and_loss_of_no_time_are_zero() {
+        let bound = |seconds| ScheduleBound { seconds, evidence: ScheduleEvidence::Compute };
+        assert_eq!((bound(0.0).gap(0.0), bound(0.0).speed_loss(0.0)), (0.0, 0.0));
+        assert_eq!((bound(0.0).gap(1.0), bound(0.0).speed_loss(1.0)), (0.0, 1.0));
+        assert_eq!((bound(1.0).gap(4.0), bound(1.0).speed_loss(4.0)), (3.0, 0.75));
+        assert_eq!(bound(1.0).gap(1.0 + 1e-12), 0.0);
     }
 
     /// The sums that the gradient of map 1 requires.

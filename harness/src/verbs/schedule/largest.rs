@@ -168,8 +168,8 @@ impl ScheduleBatchSearch<'_> {
         if question.hopeless_reason().is_some() {
             return Ok(false);
         }
-        let unlimited = compute_bound(&question.problem).seconds;
-        let target = Some(unlimited / (1.0 - self.loss).max(f64::MIN_POSITIVE));
+        let compute = compute_bound(&question.problem);
+        let target = Some(compute.seconds / (1.0 - self.loss).max(f64::MIN_POSITIVE));
         let cell = Cell { target, ..cell(self.args, self.scheduler) };
         let judgement = self.runner.run(&question, &cell)?;
         let status = judgement.ending.status;
@@ -181,7 +181,7 @@ impl ScheduleBatchSearch<'_> {
         let Some(best) = judgement.best.as_ref().filter(|_| judgement.fits(&question.problem)) else {
             return Ok(false);
         };
-        let loss = (1.0 - unlimited / best.seconds()).max(0.0);
+        let loss = compute.speed_loss(best.seconds()).max(0.0);
         let images_per_second = question.problem.images_per_second(best.seconds());
         let is_enough = status.is_answer() && loss <= self.loss + ROUNDING;
         if is_enough {

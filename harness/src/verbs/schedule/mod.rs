@@ -5,7 +5,7 @@ mod largest;
 mod question;
 
 use planlab_dsa::Bytes;
-use planlab_graph::{FeatureMap, Verified};
+use planlab_graph::{FeatureMap, Verified, compute_bound};
 use planlab_results::table::{CellValue as Shown, Table};
 use planlab_results::{Status, Store};
 use planlab_solvers::schedule::Class;
@@ -138,7 +138,7 @@ impl<'a> Study<'a> {
 
     /// The speed of an iteration in which nothing waits.
     fn unlimited_speed(&self) -> f64 {
-        let seconds = planlab_graph::compute_bound(&self.question.problem).seconds;
+        let seconds = compute_bound(&self.question.problem).seconds;
         self.question.problem.images_per_second(seconds)
     }
 
@@ -147,6 +147,7 @@ impl<'a> Study<'a> {
             "scheduler, images/s, slower, keep, swap, recompute, live peak, height, gap, remark",
         );
         let unlimited = self.unlimited_speed();
+        let compute = compute_bound(&self.question.problem);
         for row in &self.rows {
             let facts = row.row_facts(self.question);
             let count = |number: Option<usize>| Shown::or_missing(number.map(Shown::count));
@@ -154,9 +155,9 @@ impl<'a> Study<'a> {
                 Shown::text(&row.scheduler),
                 Shown::text(facts.speed.map_or_else(String::new, |speed| format!("{speed:.1}"))),
                 Shown::text(
-                    facts
-                        .speed
-                        .map_or_else(String::new, |speed| format_percent(Some(1.0 - speed / unlimited))),
+                    facts.seconds.map_or_else(String::new, |seconds| {
+                        format_percent(Some(compute.speed_loss(seconds)))
+                    }),
                 ),
                 count(facts.counts.map(|counts| counts[0])),
                 count(facts.counts.map(|counts| counts[1])),

@@ -191,7 +191,7 @@ mod tests {
         outcome
     }
 
-    /// A chain of functions of a second, each of which writes a byte, over a link that is of no use.
+    /// A chain of functions that take a second and write a byte. The link is too slow for any copy.
     fn recomputed_chain(functions: usize, room: u64) -> SchedulingProblem {
         let mut problem = chain_problem(&vec![1; functions + 1]).with_capacity(Bytes::new(room));
         (problem.machine.copy_out, problem.machine.copy_in) = (1e-6, 1e-6);

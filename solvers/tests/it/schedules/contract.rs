@@ -7,12 +7,14 @@ use planlab_graph::{
     Engine, ScheduleBound, ScheduleBudget, ScheduleError, ScheduleEvidence, ScheduleHalt, ScheduleRun,
     Scheduler, SchedulerDescriptor, SchedulingProblem, Verified, execute_scheduler, validate_schedule,
 };
-use planlab_solvers::schedule::{Class, InCore, Lab, Policy, Pooch, Prefetch, SwapAll, schedulers};
+use planlab_solvers::schedule::{
+    Class, InCore, Lab, Policy, Pooch, Prefetch, SwapAll, find_scheduler, schedulers,
+};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::golden::run;
-use super::nets::{random, resnet50_on, small_machine};
+use super::nets::{random, resnet50_on, small_machine, unit_chain};
 use super::references::slow;
 
 fn small_problem(seed: u64) -> SchedulingProblem {
@@ -167,4 +169,52 @@ fn a_lie_is_an_error() {
         InCore.schedule(run)
     });
     assert!(matches!(refuted, Err(ScheduleError::Refuted { .. })), "{refuted:?}");
+}
+
+/// Simulates without an end.
+fn simulate_endlessly(run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
+    loop {
+        run.tick(1)?;
+    }
+}
+
+#[test]
+fn consulted_scheduler_gets_a_part_of_what_is_left() {
+    let problem = small_problem(1);
+    let consult = Liar(|run| {
+        for _ in 0..2 {
+            let (found, end) = run.consult_scheduler_within(&Liar(simulate_endlessly), 10);
+            assert!(found.is_empty());
+            end?;
+        }
+        Ok(())
+    });
+    // 10 of 100, and the tick that ends them; then 9 of 89.
+    let limited = ScheduleBudget { work: Some(100), ..ScheduleBudget::default() };
+    let outcome = execute_scheduler(&consult, &problem, limited, 0);
+    assert_eq!((outcome.end, outcome.work), (Ok(Stop::Finished), 21));
+    let spent = ScheduleBudget { work: Some(10), ..ScheduleBudget::default() };
+    let outcome = execute_scheduler(&Liar(simulate_endlessly), &problem, spent, 0);
+    assert_eq!(outcome.end, Ok(Stop::WorkLimit));
+    // The clock counts its readings: a tenth of a hundred seconds, then of the rest.
+    let seconds = std::sync::atomic::AtomicU64::new(0);
+    let clock =
+        Clock::new(move || Duration::from_secs(seconds.fetch_add(1, std::sync::atomic::Ordering::Relaxed)));
+    let timed = ScheduleBudget { wall: Some(Duration::from_secs(100)), clock, ..ScheduleBudget::default() };
+    let outcome = execute_scheduler(&consult, &problem, timed, 0);
+    assert_eq!(outcome.end, Ok(Stop::Finished));
+    assert!((15..25).contains(&outcome.work), "{}", outcome.work);
+}
+
+/// A long chain in little memory: no start takes all of the work.
+#[test]
+fn joint_search_of_a_long_chain_ends_at_its_work_limit() {
+    let problem = unit_chain(150, 30);
+    let joint = find_scheduler("joint").expect("a scheduler");
+    let limited = ScheduleBudget { work: Some(3_000), ..ScheduleBudget::default() };
+    let outcome = execute_scheduler(&joint, &problem, limited, 0);
+    assert_eq!(outcome.end, Ok(Stop::WorkLimit));
+    let best = outcome.best.expect("a schedule");
+    assert!(best.height() <= problem.capacity);
+    assert!(best.seconds() >= outcome.bound.seconds * (1.0 - 1e-9));
 }

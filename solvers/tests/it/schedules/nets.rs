@@ -148,3 +148,22 @@ pub(super) fn small_machine() -> Machine {
         workspace: Bytes::new(3),
     }
 }
+
+/// A chain of functions that each write a byte, with `room` bytes beside the base. A copy takes longer than many functions.
+pub(super) fn unit_chain(functions: usize, room: u64) -> SchedulingProblem {
+    let maps = vec![FeatureMap { name: String::new(), bytes: Bytes::new(1) }; functions + 1];
+    let work = Work { flops: 1.0, bytes: 0.0, launches: 0 };
+    let function = |index: usize| Function {
+        inputs: vec![MapId::from_index(index)],
+        output: MapId::from_index(index + 1),
+        needs: vec![MapId::from_index(index)],
+        forward: work,
+        backward: work,
+        ..Function::default()
+    };
+    let net = TrainingNet::new("chain", 1, 0, maps, (0..functions).map(function).collect()).expect("a net");
+    let machine = Machine { copy_out: 0.02, copy_in: 0.02, ..small_machine() };
+    let problem = SchedulingProblem::new(net, machine);
+    let capacity = problem.base().get() + room;
+    problem.with_capacity(Bytes::new(capacity))
+}
