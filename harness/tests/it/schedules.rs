@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::tempdir;
 
-use crate::common::{assert_tells, figure, folder_with, json, sabotaged, write};
+use crate::common::{assert_tells, figure, folder_with, json, run, sabotaged, write};
 
 const MACHINE: &str = "name = 'mine'\ncopy_out = 24e9\ncopy_in = 24e9\nflops = 2e13\nmemory = 1.5e12\nlaunch = 5e-6\n\
                        capacity = 2e9\n";
@@ -223,10 +223,8 @@ fn the_largest_batch_at_a_loss_grows_with_the_loss() {
     json(folder.path(), &[arguments.as_slice(), &more].concat(), 3);
 }
 
-#[test]
-fn a_net_from_a_file_is_scheduled() {
-    let folder = tempdir().expect("a folder");
-    let net = r#"{"planlab":"training-net","version":1,"name":"mine","batch":4,"parameters":10}
+/// A chain of three functions.
+const NET: &str = r#"{"planlab":"training-net","version":1,"name":"mine","batch":4,"parameters":10}
 {"map":0,"name":"image","bytes":1000}
 {"map":1,"name":"a","bytes":1000000}
 {"map":2,"name":"b","bytes":1000000}
@@ -235,14 +233,18 @@ fn a_net_from_a_file_is_scheduled() {
 {"function":1,"name":"b","kind":"other","inputs":[1],"output":2,"needs":[1],"forward_seconds":0.01,"backward_seconds":0.02}
 {"function":2,"name":"loss","kind":"other","inputs":[2],"output":3,"needs":[2],"forward_seconds":0.01,"backward_seconds":0.02}
 "#;
-    write(folder.path(), "mine.jsonl", net);
+
+#[test]
+fn a_net_from_a_file_is_scheduled() {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "mine.jsonl", NET);
     let arguments = ["schedule", "mine.jsonl", "--machine", "x86-pcie3", "--scheduler", "in-core"];
     let found = json(folder.path(), &arguments, 0);
     assert_eq!(found["batch"], 4);
     let seconds = found["schedules"][0]["seconds"].as_f64().expect("a time");
     assert!((seconds - 0.09).abs() < 1e-9, "{seconds}");
     assert_tells(&folder, &["schedule", "mine.jsonl"], 2, &["mine.jsonl:1: the file names no machine"]);
-    write(folder.path(), "mine.jsonl", net.replace(",\"backward_seconds\":0.02", ""));
+    write(folder.path(), "mine.jsonl", NET.replace(",\"backward_seconds\":0.02", ""));
     assert_tells(&folder, &arguments, 2, &["mine.jsonl:6: function `a` has no times"]);
     let profile = "node1 -- Input -- forward_compute_time=0.0, backward_compute_time=0.0, activation_size=64.0, parameter_size=0.000\n\
                    node2 -- ReLU(inplace) -- forward_compute_time=2.0, backward_compute_time=3.0, activation_size=64.0, parameter_size=0.000\n\
@@ -253,4 +255,16 @@ fn a_net_from_a_file_is_scheduled() {
     let found = json(folder.path(), &more, 0);
     let seconds = found["schedules"][0]["seconds"].as_f64().expect("a time");
     assert!((seconds - 0.05).abs() < 1e-9, "ten times 5 ms: {seconds}");
+}
+
+#[test]
+fn net_that_takes_no_time_has_no_gap_and_loses_no_speed() {
+    let folder = tempdir().expect("a folder");
+    write(folder.path(), "idle.jsonl", NET.replace("0.01", "0.0").replace("0.02", "0.0"));
+    let arguments = ["schedule", "idle.jsonl", "--machine", "x86-pcie3", "--scheduler", "in-core"];
+    let found = json(folder.path(), &arguments, 0);
+    let number = |field: &str| found["schedules"][0][field].as_f64();
+    assert_eq!((number("seconds"), number("gap")), (Some(0.0), Some(0.0)));
+    let (text, _) = run(folder.path(), &arguments, 0);
+    assert!(text.contains("0.000 %") && !text.contains("NaN"), "{text}");
 }
