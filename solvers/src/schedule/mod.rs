@@ -82,6 +82,7 @@ mod pooch_elsewhere;
 mod program;
 mod quick;
 mod registry;
+mod solver_time;
 mod starts;
 mod superneurons;
 mod swap_all;

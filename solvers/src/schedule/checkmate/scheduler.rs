@@ -1,7 +1,5 @@
 //! The schedulers: the program itself, and the rounding of its relaxation.
 
-use std::time::Duration;
-
 use planlab_dsa::Stop;
 use planlab_graph::{ScheduleError, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
 
@@ -11,6 +9,7 @@ use super::training::PassGraph;
 use crate::milp::{End, SolverLimits};
 use crate::schedule::bound::claim_lp_bound;
 use crate::schedule::fates::{Fates, offer_fates};
+use crate::schedule::solver_time::time_for_solver;
 
 /// The most nodes of the program.
 const EXACT_NODES: usize = 40;
@@ -22,8 +21,6 @@ const NODES: i32 = 20_000;
 const HALF: f64 = 0.5;
 /// The part of the memory in which the relaxation is solved.
 const ROUNDED_PART: f64 = 0.9;
-/// Time kept in reserve for the work after the solver: a part of the time left, and a fixed time.
-const MARGIN: (u32, Duration) = (33, Duration::from_millis(20));
 
 /// What to keep and what to recompute, by a mixed-integer program; keys `checkmate` and `checkmate/rounding`.
 #[derive(Clone, Copy, Debug)]
@@ -69,7 +66,7 @@ impl Checkmate {
         let part = if self.form == Form::Whole { 1.0 } else { ROUNDED_PART };
         let budget = part * passes.budget() as f64;
         let model = Formulation::new(passes.graph(), budget, self.form);
-        let limits = SolverLimits { time: time_left(run)?, nodes: Some(NODES), gap: 0.0 };
+        let limits = SolverLimits { time: time_for_solver(run)?, nodes: Some(NODES), gap: 0.0 };
         let answer = model.solve(limits).map_err(ScheduleError::Failed)?;
         let solution = match (answer.end, answer.kept) {
             (End::Infeasible, _) => {
@@ -126,19 +123,10 @@ impl Scheduler for Checkmate {
     }
 }
 
-/// The solver's share of the time left.
-fn time_left(run: &mut ScheduleRun<'_>) -> Result<Option<Duration>, ScheduleHalt> {
-    run.tick(0)?;
-    let Some(left) = run.remaining_time() else { return Ok(None) };
-    let (part, least) = MARGIN;
-    match left.checked_sub(left / part).and_then(|left| left.checked_sub(least)) {
-        Some(left) if !left.is_zero() => Ok(Some(left)),
-        _ => Err(ScheduleHalt::Stop(Stop::Deadline)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use planlab_dsa::Bytes;
     use planlab_graph::{
         Engine, MapId, ScheduleBudget, ScheduleOutcome, SchedulingProblem, execute_scheduler,

@@ -29,6 +29,7 @@
 //! - The user of PyTorch sets the budget; trying several is an addition.
 
 use std::fmt;
+use std::time::Duration;
 
 use planlab_dsa::Bytes;
 use planlab_graph::{
@@ -39,6 +40,7 @@ use super::BudgetSolver;
 use super::activations::{Candidates, saved_bytes, total_bytes};
 use crate::schedule::fates::{build_program, offer_fates};
 use crate::schedule::program::least_room;
+use crate::schedule::solver_time::{error_of_halt, time_for_solver};
 
 /// The steps between the budgets 0 and 1.
 const STEPS: u32 = 20;
@@ -63,6 +65,17 @@ impl ActivationBudget {
             #[cfg(feature = "mip")]
             BudgetSolver::Ilp => "pytorch/ilp",
         }
+    }
+
+    /// The choice within a budget, in the time of the run.
+    fn choose_saved(
+        self,
+        run: &mut ScheduleRun<'_>,
+        knapsack: &NetKnapsack<'_>,
+        budget: f64,
+    ) -> Result<Vec<bool>, ScheduleHalt> {
+        let time = if self.solver.is_exact() { time_for_solver(run)? } else { None };
+        knapsack.choose_saved(self.solver, budget, time)
     }
 
     const fn describe_solver(self) -> (&'static str, &'static str) {
@@ -96,7 +109,7 @@ impl Scheduler for ActivationBudget {
             if last.as_ref().is_some_and(is_same) {
                 continue;
             }
-            let saved = knapsack.choose_saved(self.solver, budget)?;
+            let saved = self.choose_saved(run, &knapsack, budget)?;
             if last.as_ref() == Some(&saved) {
                 continue;
             }
@@ -107,7 +120,8 @@ impl Scheduler for ActivationBudget {
             }
             last = Some(saved);
         }
-        run.fall_short(plan_for_capacity(knapsack.problem, self.solver)?.to_string());
+        let saved = self.choose_saved(run, &knapsack, knapsack.filling_budget())?;
+        run.fall_short(knapsack.capacity_plan(&saved).to_string());
         Ok(())
     }
 }
@@ -154,12 +168,8 @@ pub fn plan_for_capacity(
     solver: BudgetSolver,
 ) -> Result<CapacityPlan, ScheduleError> {
     let knapsack = NetKnapsack::new(problem);
-    let budget = knapsack.filling_budget();
-    let saved = knapsack.choose_saved(solver, budget)?;
-    let (program, _) = build_program(problem, &knapsack.candidates.fates_with(&problem.net, &saved));
-    let bytes = knapsack.always + saved_bytes(&knapsack.candidates.activations, &saved);
-    let peak = Bytes::new(least_room(&program));
-    Ok(CapacityPlan { budget, saved: Bytes::new(bytes), capacity: problem.capacity, peak })
+    let saved = knapsack.choose_saved(solver, knapsack.filling_budget(), None).map_err(error_of_halt)?;
+    Ok(knapsack.capacity_plan(&saved))
 }
 
 /// The knapsack of a net.
@@ -198,13 +208,28 @@ impl<'p> NetKnapsack<'p> {
         saved_bytes(activations, saved) as f64 <= budget * total_bytes(activations) as f64
     }
 
-    /// The choice of a solver. At the ends of the scale there is nothing to choose.
-    fn choose_saved(&self, solver: BudgetSolver, budget: f64) -> Result<Vec<bool>, ScheduleError> {
+    /// The plan that saves some activations, chosen within the filling budget.
+    fn capacity_plan(&self, saved: &[bool]) -> CapacityPlan {
+        let problem = self.problem;
+        let (program, _) = build_program(problem, &self.candidates.fates_with(&problem.net, saved));
+        let bytes = self.always + saved_bytes(&self.candidates.activations, saved);
+        let peak = Bytes::new(least_room(&program));
+        let budget = self.filling_budget();
+        CapacityPlan { budget, saved: Bytes::new(bytes), capacity: problem.capacity, peak }
+    }
+
+    /// The choice of a solver in this time. At the ends of the scale there is nothing to choose.
+    fn choose_saved(
+        &self,
+        solver: BudgetSolver,
+        budget: f64,
+        time: Option<Duration>,
+    ) -> Result<Vec<bool>, ScheduleHalt> {
         let activations = &self.candidates.activations;
         if budget <= 0.0 || budget >= 1.0 {
             return Ok(vec![budget >= 1.0; activations.len()]);
         }
-        solver.choose_saved(activations, budget)
+        solver.choose_saved_within(activations, budget, time)
     }
 }
 
@@ -231,7 +256,7 @@ mod tests {
         let knapsack = NetKnapsack::new(&problem);
         for &solver in BudgetSolver::ALL {
             let peak = |budget: f64| {
-                let saved = knapsack.choose_saved(solver, budget).expect("a choice");
+                let saved = knapsack.choose_saved(solver, budget, None).expect("a choice");
                 least_room(&build_program(&problem, &knapsack.candidates.fates_with(&problem.net, &saved)).0)
             };
             let peaks = [1.0, 0.8, 0.6, 0.4, 0.2, 0.0].map(peak);
@@ -280,5 +305,15 @@ mod tests {
         assert_eq!(budgets.len(), 22);
         assert_eq!(budgets[..5], [1.0, 0.95, 0.9, 0.85, 0.8]);
         assert!((budgets[5] - 1023.0 / 1280.0).abs() < 1e-12 && budgets[21] == 0.0, "{budgets:?}");
+    }
+
+    #[cfg(feature = "mip")]
+    #[test]
+    fn program_without_time_ends_at_the_deadline() {
+        let scheduler = ActivationBudget::new(BudgetSolver::Ilp);
+        let wall = Some(Duration::from_millis(1));
+        let budget = ScheduleBudget { wall, ..ScheduleBudget::default() };
+        let outcome = execute_scheduler(&scheduler, &rising_chain(1087), budget, 0);
+        assert_eq!((outcome.end, outcome.best), (Ok(planlab_dsa::Stop::Deadline), None));
     }
 }

@@ -10,37 +10,49 @@
 //!
 //! # Complexity
 //!
-//! Exponential; it ends at a gap of 1e-4, which is HiGHS's default, or after a fixed number of nodes.
+//! Exponential; it ends at a gap of 1e-4, which is HiGHS's default, after a fixed number of nodes, or when the time is up.
 
-use planlab_graph::ScheduleError;
+use std::time::Duration;
+
+use planlab_dsa::Stop;
+use planlab_graph::{ScheduleError, ScheduleHalt};
 
 use super::activations::{Activation, total_bytes};
-use crate::milp::{LinearProgram, LinearSolution, SolverLimits};
+use crate::milp::{End, LinearProgram, LinearSolution, SolverLimits};
 
 /// The relative gap at which the solver stops.
 const GAP: f64 = 1e-4;
-/// The most nodes of a search: nodes instead of seconds, so that a run repeats.
+/// The most nodes of a search, so that it ends under a limit of work, too.
 const NODES: i32 = 2_000;
 
-/// The solution of a program up to a relative gap, or the best after the limit of nodes; `None` if there is no solution.
+/// The solution of a program up to a relative gap, or the best after the limit of nodes or of time; `None` if there is no
+/// solution.
 ///
 /// # Errors
 ///
-/// [`ScheduleError::Failed`] if the solver refuses the program.
+/// [`ScheduleError::Failed`] if the solver refuses the program, [`Stop::Deadline`] if it finds no solution in time.
 pub(super) fn solve_program(
     program: LinearProgram,
     gap: f64,
-) -> Result<Option<LinearSolution>, ScheduleError> {
-    let limits = SolverLimits { time: None, nodes: Some(NODES), gap };
-    program.solve(limits).map(|(_, solution)| solution).map_err(ScheduleError::Failed)
+    time: Option<Duration>,
+) -> Result<Option<LinearSolution>, ScheduleHalt> {
+    let limits = SolverLimits { time, nodes: Some(NODES), gap };
+    match program.solve(limits).map_err(ScheduleError::Failed)? {
+        (End::OutOfTime, None) => Err(ScheduleHalt::Stop(Stop::Deadline)),
+        (_, solution) => Ok(solution),
+    }
 }
 
 /// For each activation, whether it is saved. The budget is a share of all bytes.
 ///
 /// # Errors
 ///
-/// [`ScheduleError::Failed`] if the solver fails.
-pub(super) fn choose_by_program(activations: &[Activation], budget: f64) -> Result<Vec<bool>, ScheduleError> {
+/// [`ScheduleError::Failed`] if the solver fails, [`Stop::Deadline`] if it has no answer in time.
+pub(super) fn choose_by_program(
+    activations: &[Activation],
+    budget: f64,
+    time: Option<Duration>,
+) -> Result<Vec<bool>, ScheduleHalt> {
     let total = total_bytes(activations) as f64;
     let seconds: f64 = activations.iter().map(|activation| activation.seconds).sum();
     if activations.is_empty() || seconds <= 0.0 {
@@ -53,7 +65,7 @@ pub(super) fn choose_by_program(activations: &[Activation], budget: f64) -> Resu
         bytes.push((saved, activation.bytes.get() as f64 / total));
     }
     program.limit_sum(&bytes, budget);
-    let solution = solve_program(program, GAP)?;
+    let solution = solve_program(program, GAP, time)?;
     let solution = solution.ok_or_else(|| ScheduleError::Failed("HiGHS finds no knapsack".to_owned()))?;
     Ok(bytes.iter().map(|&(saved, _)| solution.value(saved) > 0.5).collect())
 }
@@ -66,8 +78,8 @@ mod tests {
     #[test]
     fn dense_item_gives_way_to_a_large_one() {
         let items = activations(&[(1, 2.0), (9, 9.0)]);
-        assert_eq!(choose_by_program(&items, 0.9), Ok(vec![false, true]));
-        assert_eq!(choose_by_program(&items, 0.1), Ok(vec![true, false]));
-        assert_eq!(choose_by_program(&[], 0.1), Ok(Vec::new()));
+        assert_eq!(choose_by_program(&items, 0.9, None), Ok(vec![false, true]));
+        assert_eq!(choose_by_program(&items, 0.1, None), Ok(vec![true, false]));
+        assert_eq!(choose_by_program(&[], 0.1, None), Ok(Vec::new()));
     }
 }

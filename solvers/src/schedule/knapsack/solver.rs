@@ -1,12 +1,15 @@
 //! The knapsacks of `torch.compile`, by name.
 
-use planlab_graph::ScheduleError;
+use std::time::Duration;
+
+use planlab_graph::{ScheduleError, ScheduleHalt};
 
 use super::activations::Activation;
 use super::dp::choose_by_slots;
 use super::greedy::choose_greedily;
 #[cfg(feature = "mip")]
 use super::ilp::choose_by_program;
+use crate::schedule::solver_time::error_of_halt;
 
 /// How activations are chosen within a budget of bytes: PyTorch's `activation_memory_budget_solver`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,11 +44,22 @@ impl BudgetSolver {
     ///
     /// [`ScheduleError::Failed`] if the solver of a program fails.
     pub fn choose_saved(self, activations: &[Activation], budget: f64) -> Result<Vec<bool>, ScheduleError> {
+        self.choose_saved_within(activations, budget, None).map_err(error_of_halt)
+    }
+
+    /// As [`Self::choose_saved`]; the solver of a program has this much time.
+    #[cfg_attr(not(feature = "mip"), expect(unused_variables, reason = "no solver needs a limit"))]
+    pub(super) fn choose_saved_within(
+        self,
+        activations: &[Activation],
+        budget: f64,
+        time: Option<Duration>,
+    ) -> Result<Vec<bool>, ScheduleHalt> {
         match self {
             Self::Greedy => Ok(choose_greedily(activations, budget)),
             Self::Dp => Ok(choose_by_slots(activations, budget)),
             #[cfg(feature = "mip")]
-            Self::Ilp => choose_by_program(activations, budget),
+            Self::Ilp => choose_by_program(activations, budget, time),
         }
     }
 }

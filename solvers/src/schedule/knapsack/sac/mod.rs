@@ -24,7 +24,7 @@
 //! # Complexity
 //!
 //! A program with 2 columns of decisions for each of at most 63 modules, for each of at most 8 budgets: exponential. It
-//! ends at a gap of 5 %, as published, or after a fixed number of nodes.
+//! ends at a gap of 5 %, as published, after a fixed number of nodes, or when the time of the run is up.
 //!
 //! # Deviations from the paper
 //!
@@ -43,9 +43,7 @@ mod modules;
 mod operations;
 mod program;
 
-use planlab_graph::{
-    MapId, ScheduleError, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor, SchedulingProblem,
-};
+use planlab_graph::{MapId, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
 
 pub use curve::CurveLine;
 pub use operations::{SacOperation, SaveRule, choose_operations};
@@ -53,7 +51,10 @@ pub use program::{ModulePlan, ModuleStats, plan_modules};
 
 use super::activations::{Activation, drop_unsaved};
 use crate::schedule::fates::offer_fates;
+use crate::schedule::solver_time::time_for_solver;
 use modules::{NetModule, list_modules};
+use operations::choose_operations_within;
+use program::plan_modules_within;
 
 /// The scheduler's key.
 const KEY: &str = "pytorch/sac-ilp";
@@ -86,9 +87,9 @@ impl Scheduler for SacIlp {
         let room = problem.capacity.get().saturating_sub(problem.base().get()) as f64;
         let mut last: Option<Vec<bool>> = None;
         for share in SHARES {
-            run.tick(0)?;
-            let Some(plan) = plan_modules(&stats, share * room, GAP)? else { break };
-            let saved = choose_maps(problem, &modules, &plan)?;
+            let time = time_for_solver(run)?;
+            let Some(plan) = plan_modules_within(&stats, share * room, GAP, time)? else { break };
+            let saved = choose_maps(run, &modules, &plan)?;
             if last.as_ref() == Some(&saved) {
                 continue;
             }
@@ -111,10 +112,11 @@ impl Scheduler for SacIlp {
 /// For each map, whether it is saved: outside of checkpointed modules all that backward passes read, inside what the
 /// knapsack chooses.
 fn choose_maps(
-    problem: &SchedulingProblem,
+    run: &mut ScheduleRun<'_>,
     modules: &[NetModule],
     plan: &ModulePlan,
-) -> Result<Vec<bool>, ScheduleError> {
+) -> Result<Vec<bool>, ScheduleHalt> {
+    let problem = run.problem();
     let net = &problem.net;
     let mut is_saved: Vec<bool> = net.map_ids().map(|map| net.is_retained(map)).collect();
     for (module, discarded) in modules.iter().zip(&plan.discarded) {
@@ -123,7 +125,7 @@ fn choose_maps(
         let operation = |output| SacOperation { output, rule: SaveRule::Free };
         let operations: Vec<SacOperation> = module.maps.iter().map(output).map(operation).collect();
         let budget = (1.0 - discarded + TOLERANCE).clamp(0.0, 1.0);
-        let saved = choose_operations(&operations, budget)?;
+        let saved = choose_operations_within(&operations, budget, time_for_solver(run)?)?;
         module.maps.iter().zip(saved).for_each(|(map, saved)| is_saved[map.index()] = saved);
     }
     Ok(is_saved)
@@ -132,7 +134,7 @@ fn choose_maps(
 #[cfg(test)]
 mod tests {
     use planlab_dsa::Bytes;
-    use planlab_graph::{ScheduleBudget, ScheduleOutcome, execute_scheduler};
+    use planlab_graph::{ScheduleBudget, ScheduleOutcome, SchedulingProblem, execute_scheduler};
 
     use super::*;
     use crate::schedule::knapsack::testing::chain_problem;
@@ -164,5 +166,14 @@ mod tests {
         assert!(outcome.best.is_none());
         let reason = outcome.shortfall.expect("a reason");
         assert_eq!(reason, "out of memory: no choice of modules is modelled to fit 400 bytes");
+    }
+
+    #[test]
+    fn modules_without_time_end_at_the_deadline() {
+        let problem = chain_problem(&[1.0; 16]).with_capacity(Bytes::new(2496));
+        let wall = Some(std::time::Duration::from_millis(1));
+        let budget = ScheduleBudget { wall, ..ScheduleBudget::default() };
+        let outcome = execute_scheduler(&SacIlp, &problem, budget, 0);
+        assert_eq!((outcome.end, outcome.best), (Ok(planlab_dsa::Stop::Deadline), None));
     }
 }

@@ -19,11 +19,14 @@
 //!
 //! The optimum is proved; there, the solver ends at a gap of 5 %.
 
-use planlab_graph::ScheduleError;
+use std::time::Duration;
+
+use planlab_graph::{ScheduleError, ScheduleHalt};
 
 use crate::milp::LinearProgram;
 use crate::schedule::knapsack::activations::{Activation, total_bytes};
 use crate::schedule::knapsack::ilp::solve_program;
+use crate::schedule::solver_time::error_of_halt;
 
 /// Whether an operation's output may be saved and recomputed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,6 +74,16 @@ pub struct SacOperation {
 /// # Ok::<(), planlab_graph::ScheduleError>(())
 /// ```
 pub fn choose_operations(operations: &[SacOperation], budget: f64) -> Result<Vec<bool>, ScheduleError> {
+    choose_operations_within(operations, budget, None).map_err(error_of_halt)
+}
+
+/// As [`choose_operations`], or the best choice that the solver finds in this time; [`planlab_dsa::Stop::Deadline`] if it
+/// finds no choice.
+pub(super) fn choose_operations_within(
+    operations: &[SacOperation],
+    budget: f64,
+    time: Option<Duration>,
+) -> Result<Vec<bool>, ScheduleHalt> {
     if operations.is_empty() {
         return Ok(Vec::new());
     }
@@ -90,7 +103,7 @@ pub fn choose_operations(operations: &[SacOperation], budget: f64) -> Result<Vec
             program.fix_sum(&[(own, 1.0), (bytes[other].0, -1.0)], 0.0);
         }
     }
-    let solution = solve_program(program, 0.0)?.ok_or_else(|| {
+    let solution = solve_program(program, 0.0, time)?.ok_or_else(|| {
         ScheduleError::Failed(format!("what has to be saved exceeds {budget} of a module's bytes"))
     })?;
     Ok(bytes.iter().map(|&(saved, _)| solution.value(saved) > 0.5).collect())

@@ -28,11 +28,14 @@
 //! - Rows that an optimum meets anyway (upper bounds of t) are left out.
 //! - Parameters and sharding are not a part of the program: the caller subtracts their bytes from the budget.
 
-use planlab_graph::ScheduleError;
+use std::time::Duration;
+
+use planlab_graph::{ScheduleError, ScheduleHalt};
 
 use super::curve::CurveLine;
 use crate::milp::{Column, LinearProgram, LinearSolution};
 use crate::schedule::knapsack::ilp::solve_program;
+use crate::schedule::solver_time::error_of_halt;
 
 /// A module of a tree in pre-order. Sizes are in bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -75,6 +78,17 @@ pub fn plan_modules(
     budget: f64,
     gap: f64,
 ) -> Result<Option<ModulePlan>, ScheduleError> {
+    plan_modules_within(modules, budget, gap, None).map_err(error_of_halt)
+}
+
+/// As [`plan_modules`], or the best plan that the solver finds in this time; [`planlab_dsa::Stop::Deadline`] if it finds
+/// no plan.
+pub(super) fn plan_modules_within(
+    modules: &[ModuleStats],
+    budget: f64,
+    gap: f64,
+    time: Option<Duration>,
+) -> Result<Option<ModulePlan>, ScheduleHalt> {
     if modules.is_empty() {
         return Ok(Some(ModulePlan { discarded: Vec::new(), seconds: 0.0, peak: 0.0 }));
     }
@@ -94,7 +108,7 @@ pub fn plan_modules(
             earlier.flat_map(|earlier| columns[earlier].kept_bytes(&modules[earlier], unit)).collect();
         program.limit_sum(&kept, (budget - module.total - module.gradients) / unit);
     }
-    let solution = solve_program(program, gap)?;
+    let solution = solve_program(program, gap, time)?;
     Ok(solution.map(|solution| read_plan(modules, &columns, &solution)))
 }
 
