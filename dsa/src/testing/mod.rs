@@ -35,4 +35,4 @@ pub use online::{AllocatorCall, Capacity, abuse_allocator, allocator_calls};
 pub use oracle::{Fault, oracle_height, plan_faults};
 pub use samples::{pseudo_random, test_buffer, test_instance};
 pub use stopwatch::Stopwatch;
-pub use strategy::{Shape, deep_config, instances, plans_for};
+pub use strategy::{Shape, deep_config, instances, is_deep_run, plans_for};

@@ -11,12 +11,17 @@ use crate::{
     Pause, Plan,
 };
 
-/// The configuration of a slow property test: runs a quarter of the cases, or all of them if the environment contains
-/// `PLANLAB_TEST_DEEP`, as under `just test-deep`.
+/// Whether slow tests run all their cases: the environment contains `PLANLAB_TEST_DEEP`, as under `just test-deep`.
+#[must_use]
+pub fn is_deep_run() -> bool {
+    std::env::var_os("PLANLAB_TEST_DEEP").is_some()
+}
+
+/// The configuration of a slow property test: runs a quarter of the cases, or all of them in a
+/// [deep run](is_deep_run).
 #[must_use]
 pub fn deep_config(cases: u32) -> Config {
-    let part = if std::env::var_os("PLANLAB_TEST_DEEP").is_some() { 1 } else { 4 };
-    Config::with_cases(cases / part)
+    Config::with_cases(cases / if is_deep_run() { 1 } else { 4 })
 }
 
 /// The features of random instances. Default: at most 8 plain buffers of at most 16 bytes over 12 steps.

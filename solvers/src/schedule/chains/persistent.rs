@@ -245,7 +245,9 @@ mod tests {
     use rand_chacha::ChaCha8Rng;
 
     use super::*;
-    use crate::schedule::chains::testing::{least_seconds, plain_segment, replay_steps};
+    use crate::schedule::chains::testing::{
+        least_persistent_seconds, least_seconds, plain_segment, replay_steps,
+    };
 
     /// A chain of `count` segments of one byte in a memory of that many bytes: seconds with the loss.
     fn unit_seconds(count: usize, room: u64) -> f64 {
@@ -299,24 +301,29 @@ mod tests {
         (0..count).map(segment).collect()
     }
 
+    /// Other sequences drop what is kept before it is used, and are seldom faster.
     #[test]
-    fn random_chains_take_no_less_than_any_sequence() {
+    fn random_chains_take_the_least_of_persistent_sequences() {
         let mut rng = ChaCha8Rng::seed_from_u64(1);
-        let (mut found, mut equal) = (0, 0);
+        let (mut found, mut equal, mut worst) = (0, 0, 1.0_f64);
         while found < 300 {
             let segments = random_segments(&mut rng);
             let room = rng.random_range(6..=segments.iter().map(|segment| segment.saved).sum::<u64>() + 12);
             let table = PersistentTable::new(&segments, room, 500);
             let slots = table.room_slots();
             let seconds = table.group_seconds(0, segments.len() - 1)[slots];
+            let persistent = least_persistent_seconds(&segments, room);
+            assert_eq!(persistent.unwrap_or(f64::INFINITY), seconds, "{segments:?} in {room}");
             let Some(steps) = table.chain_steps(slots) else { continue };
             let optimum = least_seconds(&segments, room).expect("the steps of the table run");
             assert!(seconds >= optimum, "{segments:?} in {room}");
             assert_eq!(replay_steps(&segments, &steps, room), seconds, "{steps:?}");
             found += 1;
             equal += u32::from(seconds == optimum);
+            worst = worst.max(seconds / optimum);
         }
-        assert!(equal >= 240, "only {equal} of {found} are optimal");
+        println!("{equal} of {found} are optimal, the worst takes {worst:.2} times the optimum");
+        assert!(equal >= 240 && worst < 1.4, "{equal} of {found} are optimal, the worst by {worst}");
     }
 
     #[test]

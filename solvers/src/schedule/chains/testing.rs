@@ -54,21 +54,32 @@ type State = (Vec<Held>, usize);
 /// does not fit.
 pub(super) fn least_seconds(segments: &[Segment], room: u64) -> Option<f64> {
     let start = (vec![Held::Nothing; segments.len()], segments.len());
+    search_states(start, |state| state.1 == 0, |state| next_states(segments, room, state))
+}
+
+/// The least seconds from a state to a last one. `list_next` returns the states that follow a state, each with the seconds
+/// that it takes.
+fn search_states<S: Clone + Ord>(
+    start: S,
+    is_last: impl Fn(&S) -> bool,
+    list_next: impl Fn(&S) -> Vec<(u64, S)>,
+) -> Option<f64> {
     let mut open = BTreeSet::from([(0_u64, start)]);
     let mut closed = BTreeSet::new();
     while let Some((seconds, state)) = open.pop_first() {
-        if state.1 == 0 {
+        if is_last(&state) {
             return Some(seconds as f64);
         }
         if closed.insert(state.clone()) {
-            let next = next_states(segments, room, &state);
+            let next = list_next(&state);
             open.extend(next.into_iter().map(|(step, state)| (seconds + step, state)));
         }
     }
     None
 }
 
-fn held_bytes(segments: &[Segment], (held, open): &State) -> u64 {
+/// The bytes of what is held, and of the gradient of the last segment that is open.
+fn held_bytes(segments: &[Segment], held: &[Held], open: usize) -> u64 {
     let bytes = |(held, segment): (&Held, &Segment)| match held {
         Held::Nothing => 0,
         Held::Output => segment.output,
@@ -79,8 +90,8 @@ fn held_bytes(segments: &[Segment], (held, open): &State) -> u64 {
 
 /// The states after a run or a drop, with its seconds.
 fn next_states(segments: &[Segment], room: u64, state: &State) -> Vec<(u64, State)> {
-    let taken = held_bytes(segments, state);
     let (held, open) = state;
+    let taken = held_bytes(segments, held, *open);
     let mut next = Vec::new();
     let mut go_on = |seconds: f64, index: usize, to: Held, open: usize| {
         let mut held = held.clone();
@@ -111,6 +122,68 @@ fn next_states(segments: &[Segment], room: u64, state: &State) -> Vec<(u64, Stat
         }
     }
     next
+}
+
+/// For each segment what stays until its backward pass, or its output until the backward pass that reads it; the newest
+/// output, which the next run may read though it does not stay; and the number of segments whose backward pass is to
+/// come.
+type PersistentState = (Vec<Held>, Option<usize>, usize);
+
+/// As [`least_seconds`], over persistent sequences alone: what a segment saves stays until its backward pass, and an input
+/// that a run keeps stays until the backward pass that reads it.
+pub(super) fn least_persistent_seconds(segments: &[Segment], room: u64) -> Option<f64> {
+    let start = (vec![Held::Nothing; segments.len()], None, segments.len());
+    search_states(start, |state| state.2 == 0, |state| next_persistent_states(segments, room, state))
+}
+
+/// The states after a run, with its seconds.
+fn next_persistent_states(
+    segments: &[Segment],
+    room: u64,
+    (held, newest, open): &PersistentState,
+) -> Vec<(u64, PersistentState)> {
+    let kept = held_bytes(segments, held, *open);
+    let mut next = Vec::new();
+    for (index, segment) in segments[..*open].iter().enumerate() {
+        let has_kept_input = index == 0 || held[index - 1] != Held::Nothing;
+        if !has_kept_input && *newest != Some(index - 1) {
+            continue;
+        }
+        if held[index] == Held::Saved {
+            let others = kept - segment.saved;
+            if index + 1 == *open && others - segment.gradient + segment.backward_peak <= room {
+                next.push((whole(segment.backward), (release_segment(held, index), None, index)));
+            }
+            continue;
+        }
+        let taken = kept + if has_kept_input { 0 } else { segments[index - 1].output };
+        let runs = [
+            (segment.advance_peak, false, false),
+            (segment.advance_peak, true, false),
+            (segment.save_peak, true, true),
+        ];
+        for (_, keeps_input, saves) in runs.into_iter().filter(|(peak, ..)| taken + peak <= room) {
+            let mut held = held.clone();
+            if keeps_input && index > 0 {
+                held[index - 1] = held[index - 1].max(Held::Output);
+            }
+            if saves {
+                held[index] = Held::Saved;
+            }
+            next.push((whole(segment.forward), (held, Some(index), *open)));
+        }
+    }
+    next
+}
+
+/// What stays after the backward pass of a segment.
+fn release_segment(held: &[Held], index: usize) -> Vec<Held> {
+    let mut held = held.to_vec();
+    held[index] = Held::Nothing;
+    if index > 0 && held[index - 1] == Held::Output {
+        held[index - 1] = Held::Nothing;
+    }
+    held
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small whole number")]

@@ -1,6 +1,7 @@
 //! Tests the bound on the time of an iteration: against exact optima, and against schedules that refuted an earlier
 //! bound.
 
+use planlab_dsa::testing::is_deep_run;
 use planlab_dsa::{Budget, Bytes, execute};
 use planlab_graph::{
     FeatureMap, Function, FunctionKind, Machine, MapId, Schedule, ScheduleBudget, ScheduleOutcome,
@@ -129,11 +130,10 @@ fn run(problem: &SchedulingProblem, key: &str) -> ScheduleOutcome {
 }
 
 /// The search would find a schedule below the bound. Each net has one of the capacities, and a bound that is only the time
-/// of computing is searched for in one net of 40. If the environment contains `PLANLAB_TEST_DEEP`, all nets are searched at all
-/// capacities.
+/// of computing is searched for in one net of 40. A deep run searches all nets at all capacities.
 #[test]
 fn bound_of_small_nets_is_at_most_the_optimum() {
-    let is_deep = std::env::var_os("PLANLAB_TEST_DEEP").is_some();
+    let is_deep = is_deep_run();
     let (mut raised, mut searched) = (0, 0);
     for seed in 0..2000 {
         let problem = random_problem(seed, 6);

@@ -1,5 +1,6 @@
 //! Tests the joint search on small nets: against other schedulers, and against exact optima.
 
+use planlab_dsa::testing::is_deep_run;
 use planlab_dsa::{Bytes, Stop};
 use planlab_graph::{
     FeatureMap, Function, MapId, ScheduleBudget, SchedulingProblem, TrainingNet, execute_scheduler,
@@ -10,7 +11,7 @@ use super::bounds::{PERCENTS, SAME, random_problem, within};
 use super::nets::small_machine;
 use super::references::optimum::optimum_below;
 
-/// The nets that are scheduled; more if the environment contains `PLANLAB_TEST_DEEP`.
+/// The nets that are scheduled, and those of a deep run.
 const NETS: u64 = 120;
 const DEEP_NETS: u64 = 2000;
 
@@ -18,7 +19,7 @@ const DEEP_NETS: u64 = 2000;
 /// what any offsets allow.
 #[test]
 fn joint_search_is_no_slower_than_others_on_small_nets() {
-    let nets = if std::env::var_os("PLANLAB_TEST_DEEP").is_some() { DEEP_NETS } else { NETS };
+    let nets = if is_deep_run() { DEEP_NETS } else { NETS };
     let (mut found, mut optimal, mut missed) = (0, 0, 0);
     for seed in 0..nets {
         let problem = random_problem(seed, 6);
