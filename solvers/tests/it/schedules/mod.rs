@@ -1,5 +1,6 @@
 //! Tests of schedules: the figures of the published methods on ResNet-50, and the validity of all results.
 
+mod added_frees;
 mod bounds;
 mod checkpoint_nets;
 pub(crate) mod checkpoints;
@@ -8,6 +9,7 @@ mod golden;
 mod joint;
 mod measured;
 mod mutants;
+mod mutations;
 pub(crate) mod nets;
 mod online;
 mod references;

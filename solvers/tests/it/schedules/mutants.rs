@@ -2,235 +2,21 @@
 
 use std::sync::LazyLock;
 
+use planlab_dsa::testing::deep_config;
 use planlab_dsa::{BufferId, Bytes, Offset};
 use planlab_graph::{
-    Completions, Content, Engine, Event, FunctionId, MapId, Schedule, ScheduleBudget, SchedulingProblem,
-    Task, Verified, Violation, execute_scheduler, simulate_schedule, validate_schedule,
+    Completions, Content, Engine, Event, FunctionId, MapId, Schedule, SchedulingProblem, Task, Verified,
+    Violation, simulate_schedule, validate_schedule,
 };
-use planlab_solvers::schedule::{Class, Classes, Joint, Lab, Policy, Pooch, Prefetch};
+use planlab_solvers::schedule::{Policy, Pooch};
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::bounds::{PERCENTS, random_problem, within};
 use super::golden::run;
-use super::nets::{random, resnet50_on, small_machine};
+use super::mutations::{KINDS, MEMORY, mutate, pick, random_schedule, swap_offsets};
+use super::nets::resnet50_on;
 use super::references::slow;
-
-/// More memory than any random net needs.
-const MEMORY: usize = 4096;
-
-fn pick<'v, T>(rng: &mut ChaCha8Rng, values: &'v [T]) -> &'v T {
-    &values[rng.random_range(0..values.len())]
-}
-
-fn random_classes(rng: &mut ChaCha8Rng, lab: &Lab<'_>) -> Classes {
-    let mut classes = lab.all_in_class(Class::Keep);
-    for map in lab.classified_maps() {
-        let class = *pick(rng, &[Class::Keep, Class::Swap, Class::Recompute]);
-        if class != Class::Recompute || lab.can_recompute(map) {
-            classes.set_class(map, class);
-        }
-    }
-    classes
-}
-
-/// A valid schedule of a random net: of a random classification, or of the joint search.
-fn random_schedule(rng: &mut ChaCha8Rng) -> (SchedulingProblem, Verified) {
-    if rng.random_bool(0.5) { joint_schedule(rng) } else { classified_schedule(rng) }
-}
-
-/// Passes change their order and copies run beside readers, if that is faster.
-fn joint_schedule(rng: &mut ChaCha8Rng) -> (SchedulingProblem, Verified) {
-    loop {
-        let problem = within(&random_problem(rng.random(), 9), *pick(rng, &PERCENTS));
-        let budget = ScheduleBudget { work: Some(300), ..ScheduleBudget::default() };
-        if let Some(best) = execute_scheduler(&Joint::default(), &problem, budget, rng.random()).best {
-            return (problem, best);
-        }
-    }
-}
-
-/// A schedule with little room to spare, if it runs then.
-fn classified_schedule(rng: &mut ChaCha8Rng) -> (SchedulingProblem, Verified) {
-    let roomy = SchedulingProblem::new(random(rng), small_machine());
-    let policy = *pick(rng, &[Policy::Discard, Policy::Retain]);
-    let prefetch = *pick(rng, &[Prefetch::AsRoomPermits, Prefetch::OneAhead, Prefetch::WithConvolution]);
-    let lab = Lab::new(&roomy, policy, prefetch);
-    let classes = random_classes(rng, &lab);
-    let tight =
-        roomy.clone().with_capacity(Bytes::new(lab.peak_bytes(&classes).get() + rng.random_range(0..6)));
-    let lab = Lab::new(&tight, policy, prefetch);
-    if let Ok((draft, _)) = lab.run_draft(&classes) {
-        let verified = Verified::new(&tight, draft).expect("valid");
-        return (tight, verified);
-    }
-    let (draft, _) = Lab::new(&roomy, policy, prefetch).run_draft(&classes).expect("there is room");
-    let verified = Verified::new(&roomy, draft).expect("valid");
-    (roomy, verified)
-}
-
-/// An engine that has events, and one of them.
-fn random_event<'s>(rng: &mut ChaCha8Rng, schedule: &'s mut Schedule) -> (usize, &'s mut Event) {
-    let engines: Vec<_> = (0..3).filter(|&engine| !schedule.events[engine].is_empty()).collect();
-    let events = &mut schedule.events[*pick(rng, &engines)];
-    let place = rng.random_range(0..events.len());
-    (place, &mut events[place])
-}
-
-/// Changes one thing, and returns its description.
-fn mutate(rng: &mut ChaCha8Rng, schedule: &mut Schedule) -> &'static str {
-    let kind = rng.random_range(0..17);
-    match kind {
-        0..=4 => mutate_buffers(rng, schedule, kind),
-        5..=9 => mutate_event(rng, schedule, kind),
-        _ => mutate_order(rng, schedule, kind),
-    }
-}
-
-/// Gives two buffers each other's offset.
-fn swap_offsets(schedule: &mut Schedule, first: usize, second: usize) {
-    let offset = schedule.buffers[first].offset;
-    schedule.buffers[first].offset = schedule.buffers[second].offset;
-    schedule.buffers[second].offset = offset;
-}
-
-fn mutate_buffers(rng: &mut ChaCha8Rng, schedule: &mut Schedule, kind: u32) -> &'static str {
-    let count = schedule.buffers.len();
-    let (first, second) = (rng.random_range(0..count), rng.random_range(0..count));
-    match kind {
-        0 => {
-            swap_offsets(schedule, first, second);
-            "two offsets swapped"
-        }
-        1 => {
-            let by = rng.random_range(1..8);
-            let offset = &mut schedule.buffers[first].offset;
-            *offset = offset.map(|offset| Offset::new(offset.get().saturating_sub(by)));
-            "a buffer moved down"
-        }
-        2 => {
-            let offset = schedule.buffers[second].offset;
-            schedule.buffers[first].offset = offset;
-            "a buffer put on another"
-        }
-        3 => {
-            let bytes = schedule.buffers[first].bytes.get();
-            schedule.buffers[first].bytes = Bytes::new(bytes / 2);
-            "a buffer halved"
-        }
-        _ => {
-            schedule.seconds = schedule.seconds.map(|seconds| seconds * 0.99);
-            "a false claim"
-        }
-    }
-}
-
-fn mutate_event(rng: &mut ChaCha8Rng, schedule: &mut Schedule, kind: u32) -> &'static str {
-    let other = BufferId::from_index(rng.random_range(0..schedule.buffers.len()));
-    let (_, event) = random_event(rng, schedule);
-    match kind {
-        5 => {
-            event.seconds *= 0.5;
-            "an event shortened"
-        }
-        6 => {
-            let events = schedule.events.iter_mut().flatten();
-            let counts = events.flat_map(|event| event.after.iter_mut().chain(&mut event.room));
-            let mut waits: Vec<&mut u32> = counts.filter(|count| **count > 0).collect();
-            if !waits.is_empty() {
-                let at = rng.random_range(0..waits.len());
-                *waits[at] = waits[at].saturating_sub(rng.random_range(1..4));
-            }
-            "a wait shortened"
-        }
-        7 => {
-            if let Some(last) = event.frees.pop() {
-                let (_, event) = random_event(rng, schedule);
-                event.frees.push(last);
-            }
-            "a free moved"
-        }
-        8 => {
-            if let Some(read) = event.reads.last_mut() {
-                *read = other;
-            }
-            "another operand"
-        }
-        _ => {
-            if let Some(write) = event.writes.last_mut() {
-                *write = other;
-            }
-            "another result"
-        }
-    }
-}
-
-fn events_of(schedule: &mut Schedule, task: Task) -> &mut Vec<Event> {
-    &mut schedule.events[task.engine().index()]
-}
-
-fn mutate_order(rng: &mut ChaCha8Rng, schedule: &mut Schedule, kind: u32) -> &'static str {
-    let (place, event) = random_event(rng, schedule);
-    let task = event.task;
-    let events = events_of(schedule, task);
-    let other = rng.random_range(0..events.len());
-    match kind {
-        10 => {
-            events.swap(place, other);
-            "two events swapped"
-        }
-        11 => {
-            let event = events.remove(place);
-            events.insert(other, event);
-            "an event moved"
-        }
-        12 => {
-            events.remove(place);
-            "an event dropped"
-        }
-        13 => {
-            let event = events[place].clone();
-            events.insert(other, event);
-            "an event repeated"
-        }
-        14 => {
-            events[place].frees.pop();
-            "a free dropped"
-        }
-        15 => {
-            if drop_second_free(rng, schedule) {
-                return "one of two frees dropped";
-            }
-            events_of(schedule, task)[place].frees.pop();
-            "a free dropped"
-        }
-        _ => {
-            events[place].task = events[other].task;
-            "another task"
-        }
-    }
-}
-
-/// Lets one event alone free a buffer that two free. Returns whether there is such a buffer.
-fn drop_second_free(rng: &mut ChaCha8Rng, schedule: &mut Schedule) -> bool {
-    let mut counts = vec![0; schedule.buffers.len()];
-    let frees = schedule.events.iter().flatten().flat_map(|event| &event.frees);
-    frees.for_each(|id| counts[id.index()] += 1);
-    let events = schedule.events.iter_mut().flatten().flat_map(|event| {
-        let is_shared: Vec<usize> =
-            (0..event.frees.len()).filter(|&place| counts[event.frees[place].index()] > 1).collect();
-        is_shared.first().map(|&place| (event, place))
-    });
-    let mut events: Vec<_> = events.collect();
-    if events.is_empty() {
-        return false;
-    }
-    let chosen = rng.random_range(0..events.len());
-    let (event, place) = &mut events[chosen];
-    event.frees.remove(*place);
-    true
-}
 
 /// Forty mutants of a schedule: what was changed, whether the validator lets it pass, and the slow simulator's run.
 fn judge_mutants(
@@ -248,7 +34,7 @@ fn judge_mutants(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(deep_config(400))]
 
     #[test]
     fn no_mutant_passes_that_the_slow_simulator_refuses(seed in any::<u64>()) {
@@ -284,7 +70,7 @@ fn every_kind_of_mutant_is_refused_at_times() {
         }
     }
     println!("mutants, refused, wrong: {counts:#?}");
-    assert_eq!(counts.len(), 17);
+    assert_eq!(counts.len(), KINDS as usize);
     assert_eq!(counts.values().map(|count| count[0]).sum::<u32>(), 10_000);
     for (what, [mutants, refused, _]) in counts {
         assert!(refused > mutants / 10, "{what}: {refused} of {mutants} are refused");
