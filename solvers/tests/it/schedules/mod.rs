@@ -2,6 +2,7 @@
 
 mod added_frees;
 mod bounds;
+mod chains;
 mod checkpoint_nets;
 pub(crate) mod checkpoints;
 mod contract;

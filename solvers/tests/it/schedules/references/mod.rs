@@ -2,4 +2,5 @@
 
 pub(super) mod mirror;
 pub(super) mod optimum;
+pub(super) mod recomputation;
 pub(super) mod slow;
