@@ -165,7 +165,8 @@ bless:
     PLANLAB_BLESS=1 cargo test --quiet --workspace --features planlab/debug-checks --test it -- golden:: book::options::
     @git --no-pager diff --stat -- harness/tests/golden docs
 
-# Other random cases each time, four times as many if there are hundreds; then hostile input and signals.
+# Other random cases each time, four times as many if there are hundreds, and all schedulers on all nets; then hostile
+# input and signals.
 [group('test'), doc('all tests RUNS times, before a release (hours)')]
 test-deep RUNS="20":
     for run in $(seq {{RUNS}}); do echo "test-deep: run $run of {{RUNS}}"; PLANLAB_TEST_DEEP=1 just test --quiet; done

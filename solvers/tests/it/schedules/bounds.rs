@@ -4,8 +4,8 @@
 use planlab_dsa::testing::is_deep_run;
 use planlab_dsa::{Budget, Bytes, execute};
 use planlab_graph::{
-    FeatureMap, Function, FunctionKind, Machine, MapId, Schedule, ScheduleBudget, ScheduleOutcome,
-    SchedulingProblem, Times, TrainingNet, Verified, compute_bound, execute_scheduler,
+    FeatureMap, Function, FunctionKind, Machine, MapId, Schedule, ScheduleOutcome, SchedulingProblem, Times,
+    TrainingNet, Verified, compute_bound, execute_scheduler,
 };
 use planlab_solvers::placement::Portfolio;
 use planlab_solvers::schedule::{
@@ -14,6 +14,7 @@ use planlab_solvers::schedule::{
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use super::contract::limit_search;
 use super::golden;
 use super::nets::{fixture, small_machine};
 use super::references::optimum::optimum_below;
@@ -211,23 +212,26 @@ fn optimum_reads_a_value_twice_and_sums_for_any_map() {
     assert_eq!(optimum_below(&problem, f64::INFINITY), Some(10));
 }
 
-/// The other side: valid schedules do not beat the search, and some equal it.
+/// The other side: valid schedules do not beat the search, and some equal it. One search is enough for the schedules of a
+/// net.
 #[test]
 fn schedules_of_small_nets_take_at_least_the_optimum() {
     let (mut tried, mut met) = (0, 0);
     for seed in 0..NETS {
         let problem = within(&random_problem(seed, 5), 85);
+        let mut found = Vec::new();
         for scheduler in schedulers() {
-            let outcome = execute_scheduler(&scheduler, &problem, ScheduleBudget::default(), 0);
             let key = scheduler.descriptor().key;
+            let outcome = execute_scheduler(&scheduler, &problem, limit_search(&key, 5_000), 0);
             assert!(outcome.end.is_ok(), "seed {seed}, {key}: {:?}", outcome.end);
-            let Some(found) = outcome.best else { continue };
-            let faster = optimum_below(&problem, found.seconds() * (1.0 + SAME) + SAME);
-            let best =
-                faster.unwrap_or_else(|| panic!("seed {seed}, {key}: {} is too fast", found.seconds()));
-            tried += 1;
-            met += u32::from(f64::from(best) >= found.seconds() * (1.0 - SAME));
+            found.extend(outcome.best.map(|best| (best.seconds(), key)));
         }
+        found.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let Some((fastest, key)) = found.first() else { continue };
+        let least = optimum_below(&problem, fastest * (1.0 + SAME) + SAME);
+        let least = least.unwrap_or_else(|| panic!("seed {seed}, {key}: {fastest} s is too fast"));
+        tried += found.len();
+        met += found.iter().filter(|(seconds, _)| f64::from(least) >= seconds * (1.0 - SAME)).count();
     }
     println!("{met} of {tried} schedules are optimal");
     assert!(met > 50, "only {met}");
@@ -269,7 +273,7 @@ fn schedules_of_all_kinds_are_above_the_bound() {
         assert!(least <= found.seconds() * (1.0 + SAME), "{name}: {least} above {seconds}");
         for scheduler in schedulers() {
             let key = scheduler.descriptor().key;
-            let outcome = execute_scheduler(&scheduler, &problem, ScheduleBudget::default(), 0);
+            let outcome = execute_scheduler(&scheduler, &problem, limit_search(&key, 30_000), 0);
             assert!(!outcome.bound.is_refuted_by(found.seconds()), "{name}, {key}: a false bound");
             let Some(gap) = outcome.best_gap() else { continue };
             let slower = outcome.best.is_some_and(|best| best.seconds() > found.seconds() * (1.0 + SAME));

@@ -33,8 +33,8 @@ fn joint_search_is_no_slower_than_others_on_small_nets() {
         assert!(outcome.end.is_ok(), "seed {seed}: {:?}", outcome.end);
         let seconds = outcome.best.as_ref().map_or(f64::INFINITY, |best| best.seconds());
         assert!(outcome.best.is_none_or(|best| best.height() <= problem.capacity), "seed {seed}");
-        for key in scheduler_keys() {
-            let other = run(&key).best.filter(|best| best.height() <= problem.capacity);
+        for key in scheduler_keys().iter().filter(|key| *key != "joint") {
+            let other = run(key).best.filter(|best| best.height() <= problem.capacity);
             let other = other.map_or(f64::INFINITY, |best| best.seconds());
             assert!(seconds <= other * (1.0 + SAME), "seed {seed} at {percent} %: {key} is faster");
         }

@@ -2,9 +2,9 @@
 
 use planlab_dsa::Bytes;
 use planlab_graph::{Machine, PipeDream, ScheduleBudget, Scheduler, SchedulingProblem};
-use planlab_solvers::schedule::{Class, Lab, Policy, Pooch, Prefetch, SuperNeurons, schedulers};
+use planlab_solvers::schedule::{Class, Lab, Policy, Pooch, Prefetch, SuperNeurons};
 
-use super::contract::check;
+use super::contract::{check, schedulers_in_turn};
 use super::golden::{classes, run};
 use super::nets::fixture;
 
@@ -86,7 +86,7 @@ fn resnet50_as_measured() {
 fn every_scheduler_s_schedules_of_measured_nets_are_valid() {
     let machines = ["x86-pcie3", "power9-nvlink2", "h100-pcie5"];
     let nets = ["alexnet", "densenet121", "inception_v3", "resnet101", "resnext50", "vgg16"];
-    let mut found = 0;
+    let (mut tried, mut found) = (0, 0);
     for (place, name) in nets.into_iter().enumerate() {
         let machine = Machine::built_in(machines[place % 3]).expect("built in");
         let problem = profile(name).problem_at_batch(name, [32, 64, 256][place / 2], machine).expect("a net");
@@ -95,7 +95,10 @@ fn every_scheduler_s_schedules_of_measured_nets_are_valid() {
         let capacity = problem.base().get() + (peak - problem.base().get()) / 5 * 3;
         let problem = problem.clone().with_capacity(Bytes::new(capacity));
         let budget = || ScheduleBudget { work: Some(600), ..ScheduleBudget::default() };
-        found += schedulers().iter().filter_map(|scheduler| check(&problem, scheduler, budget())).count();
+        // The two nets of a turn are on different machines.
+        let chosen = schedulers_in_turn(place / 2);
+        tried += chosen.len();
+        found += chosen.iter().filter_map(|scheduler| check(&problem, scheduler, budget())).count();
     }
-    assert!(found > 40, "only {found} schedules");
+    assert!(found * 5 > tried, "only {found} schedules in {tried} runs");
 }

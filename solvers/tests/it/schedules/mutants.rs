@@ -145,6 +145,12 @@ fn a_change_of_memory_is_named() {
         schedule.events[0].last_mut().expect("one").frees.extend(freed);
     };
     assert_eq!(named(twice), "FreedTwice");
+    let by_an_early_copy = |schedule: &mut Schedule| {
+        let place = place_of(schedule, |task| matches!(task, Task::Backward(_)));
+        let gradient = schedule.events[0][place].writes[0];
+        schedule.events[1][0].frees.push(gradient);
+    };
+    assert_eq!(named(by_an_early_copy), "NotWritten");
 }
 
 #[test]
