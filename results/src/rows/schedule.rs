@@ -70,6 +70,8 @@ row_table! {
         pub capacity: u64,
         /// Bytes that are always in use: parameters and workspace.
         pub base: u64,
+        /// Memory in bytes if every feature map is kept, base included.
+        pub in_core_bytes: Option<u64> = None,
         /// Time of an iteration without waiting in nanoseconds: every pass once.
         pub compute_ns: u64,
         /// Scheduler key.

@@ -156,6 +156,7 @@ pub const COLUMNS: &[ColumnDoc] = documented! {
         rates_digest "text" "Digest of the machine but for its memory; none in older rows"
         times "text" "Where the times of the passes are from: roofline, given; none in older rows"
         capacity "bytes" "Memory that the schedule may take"
+        in_core_bytes "bytes" "Memory if every feature map is kept; none in older rows"
         scheduler "text" "Scheduler key"
         status "text" "optimal, feasible, unknown (there is no schedule), timeout, ..."
         reason "text" "What went wrong, or why there is no schedule"

@@ -78,12 +78,8 @@ impl Group {
 
     /// The limits of the cells for one planner on one workload.
     pub(super) fn cell_limits(&self) -> Vec<CellLimits> {
-        let seconds = match (&self.time_limit, self.time_limits.as_slice()) {
-            (limit, []) => vec![*limit],
-            (_, several) => several.iter().copied().map(Some).collect(),
-        };
         let mut cells = Vec::new();
-        for seconds in seconds {
+        for seconds in one_or_several(self.time_limit, &self.time_limits) {
             for capacity in optional(&self.capacities) {
                 for threads in optional(&self.threads) {
                     let time_limit = seconds.map(Duration::from_secs_f64);
@@ -97,7 +93,12 @@ impl Group {
 
 /// Each value, or a single `None` without values.
 pub(super) fn optional<T: Copy>(values: &[T]) -> Vec<Option<T>> {
-    if values.is_empty() { vec![None] } else { values.iter().copied().map(Some).collect() }
+    one_or_several(None, values)
+}
+
+/// Each of several values; without them the one value, which may be missing.
+pub(super) fn one_or_several<T: Copy>(one: Option<T>, several: &[T]) -> Vec<Option<T>> {
+    if several.is_empty() { vec![one] } else { several.iter().copied().map(Some).collect() }
 }
 
 /// The limits of a cell.

@@ -35,6 +35,7 @@
 //! sizes = [224, 320]                   # height and width of input images, instead of the net's, optional
 //! links = [16e9]                       # bytes per second, instead of the machine's, optional
 //! capacities = [14_950_000_000]        # bytes, instead of the machine's, optional
+//! peak_shares = [0.9, 0.5]             # shares of what each net needs if it keeps everything, optional
 //! time_limit = 60.0                    # seconds per scheduler, optional
 //! work_limit = 10000                   # simulated iterations per scheduler, optional
 //! planner = "portfolio"                # the planner for the offsets, optional

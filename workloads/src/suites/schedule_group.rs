@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use planlab_graph::Machine;
 use serde::Deserialize;
 
-use super::group::optional;
+use super::group::{one_or_several, optional};
 use crate::models::Spec;
 
 /// Nets in training on machines, and the schedulers that run on each.
@@ -36,6 +36,9 @@ pub struct ScheduleGroup {
     /// Limits the memory to this share (0.6, say) of what the net needs if it keeps everything, without parameters and
     /// workspace. A net that would fit then has to release something. `None` for the full capacity.
     pub peak_share: Option<f64>,
+    /// Several such shares, with a problem for each; instead of `peak_share`.
+    #[serde(default)]
+    pub peak_shares: Vec<f64>,
     /// Seconds per scheduler; `None` for the harness's default.
     pub time_limit: Option<f64>,
     /// Simulated iterations per scheduler; `None` for no limit.
@@ -64,20 +67,20 @@ impl ScheduleGroup {
         if self.capacities.contains(&0) {
             return Some(("capacities", "a capacity of 0 bytes".to_owned()));
         }
-        if let Some(share) = self.peak_share.filter(|&share| !(share > 0.0 && share <= 1.0)) {
+        if self.peak_share.is_some() && !self.peak_shares.is_empty() {
+            return Some(("peak_shares", "peak_share and peak_shares of one group".to_owned()));
+        }
+        let mut shares = self.peak_share.iter().chain(&self.peak_shares);
+        if let Some(share) = shares.find(|&&share| !(share > 0.0 && share <= 1.0)) {
             return Some(("peak_share", format!("a share of {share}: it is above 0 and at most 1")));
         }
         let wrong = time(self.time_limit).or_else(|| time(self.planner_time_limit));
         wrong.map(|wrong| ("time_limit", format!("a time limit of {wrong} seconds")))
     }
 
-    pub(super) fn list_problems(
-        &self,
-        nets: &[Spec],
-        machines: &[Machine],
-    ) -> Vec<(Spec, Machine, Option<u64>)> {
+    pub(super) fn list_problems(&self, nets: &[Spec], machines: &[Machine]) -> Vec<GroupProblem> {
         let links: Vec<Option<f64>> = optional(&self.links);
-        let capacities = optional(&self.capacities);
+        let memories = self.list_memories();
         let mut problems = Vec::new();
         for (net, input) in
             nets.iter().flat_map(|net| optional(&self.sizes).into_iter().map(move |size| (net, size)))
@@ -88,12 +91,32 @@ impl ScheduleGroup {
                     for link in &links {
                         let machine =
                             link.map_or_else(|| machine.clone(), |link| machine.clone().with_link(link));
-                        let at = |capacity: &Option<u64>| (Spec { batch, ..net }, machine.clone(), *capacity);
-                        problems.extend(capacities.iter().map(at));
+                        let at = |&(capacity, peak_share): &(Option<u64>, Option<f64>)| GroupProblem {
+                            spec: Spec { batch, ..net },
+                            machine: machine.clone(),
+                            capacity,
+                            peak_share,
+                        };
+                        problems.extend(memories.iter().map(at));
                     }
                 }
             }
         }
         problems
     }
+
+    /// Each capacity with each share.
+    fn list_memories(&self) -> Vec<(Option<u64>, Option<f64>)> {
+        let shares = one_or_several(self.peak_share, &self.peak_shares);
+        let with_shares = |capacity| shares.iter().map(move |&share| (capacity, share));
+        optional(&self.capacities).into_iter().flat_map(with_shares).collect()
+    }
+}
+
+/// A net at a batch on a machine, with the fields of [`SchedulePick`](super::SchedulePick).
+pub(super) struct GroupProblem {
+    pub(super) spec: Spec,
+    pub(super) machine: Machine,
+    pub(super) capacity: Option<u64>,
+    pub(super) peak_share: Option<f64>,
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use planlab_graph::Machine;
 
+use super::schedule_group::GroupProblem;
 use super::suite::{Suite, SuiteError};
 use crate::glob::matches_glob;
 use crate::models::{Mode, Spec, models};
@@ -56,13 +57,14 @@ impl Suite {
             self.matching_indices("scheduler", &group.except, &keys)?;
             let mut chosen = self.matching_indices("scheduler", &group.schedulers, &keys)?;
             chosen.retain(|&at| !group.except.iter().any(|pattern| matches_glob(pattern, keys[at])));
-            for (spec, machine, capacity) in group.list_problems(&nets, &machines) {
+            for GroupProblem { spec, machine, capacity, peak_share } in group.list_problems(&nets, &machines)
+            {
                 for &at in &chosen {
                     let pick = SchedulePick {
                         spec,
                         machine: machine.clone(),
                         capacity,
-                        peak_share: group.peak_share,
+                        peak_share,
                         scheduler: schedulers[at].clone(),
                         time_limit: group.time_limit.map(Duration::from_secs_f64),
                         work_limit: group.work_limit,

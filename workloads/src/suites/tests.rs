@@ -297,7 +297,32 @@ fn suites_of_schedules_select_nets_machines_and_schedulers() {
     let every = cells("offload/every");
     let nets = crate::models::models().count();
     assert_eq!(every.len(), nets * 3 * 3 * (schedulers.len() - 1), "all but in-core, which never fits");
+    let fronts = cells("offload/fronts");
+    // Six nets on three machines, and on two over a link too slow for copies.
+    assert_eq!(fronts.len(), 6 * (3 + 2) * 4 * (schedulers.len() - 1));
+    assert!(fronts.iter().all(|pick| pick.time_limit == Some(Duration::from_secs(60))));
     let pooch = cells("offload/pooch");
     assert!(pooch.iter().any(|pick| pick.machine.copy_in.total_cmp(&16e9).is_eq() && pick.spec.batch == 512));
     assert!(pooch.iter().all(|pick| pick.planner_time_limit == Some(Duration::from_secs(2))));
+}
+
+#[test]
+fn shares_of_memory_are_a_problem_each() {
+    let text = "name = \"x\"\nanalysis = \"x\"\n[[schedule]]\nnets = [\"alexnet\"]\nbatches = [64]\n\
+                machines = [\"x86-pcie3\"]\nschedulers = [\"joint\"]\ncapacities = [10, 20]\n\
+                peak_shares = [0.9, 0.5]\n";
+    let suite = parse("x.toml", text, builtin()).expect("well formed");
+    let picks = suite.schedule_cells(&["joint".to_owned()]).expect("valid");
+    let memories: Vec<_> = picks.iter().map(|pick| (pick.capacity, pick.peak_share)).collect();
+    let expected = [(10, 0.9), (10, 0.5), (20, 0.9), (20, 0.5)];
+    assert_eq!(memories, expected.map(|(capacity, share)| (Some(capacity), Some(share))));
+    for (field, reason) in [
+        ("peak_shares = [1.5]", "x.toml:9: a share of 1.5: it is above 0 and at most 1"),
+        ("peak_share = 0.0", "x.toml:9: a share of 0: it is above 0 and at most 1"),
+        ("peak_share = 0.5\npeak_shares = [0.9]", "x.toml:10: peak_share and peak_shares of one group"),
+    ] {
+        let wrong = text.replace("peak_shares = [0.9, 0.5]", field);
+        let error = parse("x.toml", &wrong, builtin()).expect_err(field);
+        assert_eq!(error.to_string(), reason);
+    }
 }

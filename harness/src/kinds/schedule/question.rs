@@ -113,12 +113,17 @@ impl Question {
     /// The same with a capacity of at most this share of what the net needs if everything is kept. Parameters and
     /// workspace are not scaled.
     pub(crate) fn with_peak_share(self, share: f64) -> Self {
-        let lab = Lab::new(&self.problem, Policy::Discard, Prefetch::AsRoomPermits);
-        let (peak, base) = (lab.peak_bytes(&lab.all_in_class(Class::Keep)).get(), self.problem.base().get());
+        let (peak, base) = (self.in_core_bytes(), self.problem.base().get());
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of the peak")]
         let room = (peak.saturating_sub(base) as f64 * share) as u64;
         let capacity = Bytes::new(base.saturating_add(room)).min(self.problem.capacity);
         Self::new(self.workload, self.problem.with_capacity(capacity))
+    }
+
+    /// Memory in bytes if every feature map is kept, base included.
+    pub(crate) fn in_core_bytes(&self) -> u64 {
+        let lab = Lab::new(&self.problem, Policy::Discard, Prefetch::AsRoomPermits);
+        lab.peak_bytes(&lab.all_in_class(Class::Keep)).get()
     }
 
     /// The memory above the base, for the buffers of a schedule.

@@ -38,6 +38,7 @@ fn row(question: &Question, cell: &Cell, judgement: &Judgement, context: RowCont
         copy_in: problem.machine.copy_in,
         capacity: problem.capacity.get(),
         base: problem.base().get(),
+        in_core_bytes: Some(question.in_core_bytes()),
         compute_ns: nanoseconds_of(compute_bound(problem).seconds),
         scheduler: cell.scheduler.clone(),
         scheduler_version: cell.version(),

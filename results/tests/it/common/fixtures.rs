@@ -127,6 +127,7 @@ pub(crate) fn schedule(cell: &str, scheduler: &str) -> ScheduleRow {
         copy_in: 12.5e9,
         capacity: 14_950_000_000,
         base: 300_000_000,
+        in_core_bytes: Some(40_300_000_000),
         compute_ns: 1_600_000_000,
         scheduler: scheduler.to_owned(),
         scheduler_version: "0123".to_owned(),
