@@ -58,13 +58,21 @@ impl Axis {
     /// One column per name: the middle of column `n` is at `n + 0.5`.
     pub(crate) fn named_columns(title: impl Into<String>, names: Vec<String>) -> Self {
         let count = u32::try_from(names.len()).unwrap_or(u32::MAX);
-        let ticks: Vec<f64> = (0..count).map(|column| f64::from(column) + 0.5).collect();
-        let places = ticks.clone();
-        let label = move |at| {
-            let column = places.iter().position(|tick| *tick == at);
-            column.map_or_else(String::new, |column| names[column].clone())
+        let places = (0..count).map(|column| f64::from(column) + 0.5);
+        Self::named_values(title, 0.0..f64::from(count.max(1)), places.zip(names).collect())
+    }
+
+    /// Values with names, which are the only ticks.
+    pub(crate) fn named_values(
+        title: impl Into<String>,
+        range: Range<f64>,
+        names: Vec<(f64, String)>,
+    ) -> Self {
+        let ticks = names.iter().map(|(value, _)| *value).collect();
+        let label = move |at: f64| {
+            let named = names.iter().find(|(value, _)| *value == at);
+            named.map_or_else(String::new, |(_, name)| name.clone())
         };
-        let range = 0.0..f64::from(count.max(1));
         Self { ticks: Some(ticks), ..Self::new(title, Scale::Linear, range, label) }
     }
 

@@ -8,6 +8,7 @@ pub(crate) mod planners;
 
 use allocators::{closeness, frameworks, iterations, pytorch, requests, threads, time};
 use memory::{models, nets};
+use offload::fronts;
 use overview::{cell, cells, run, summary, workload};
 pub(crate) use planners::planner::page as of_planner;
 use planners::{boards, claims, gaps, scale};
@@ -17,7 +18,7 @@ use crate::site::Site;
 use crate::site::page::Page;
 
 /// The pages of a report in the order of the navigation; a page without content is left out.
-const PAGES: [fn(&Site<'_>) -> Option<Page>; 16] = [
+const PAGES: [fn(&Site<'_>) -> Option<Page>; 17] = [
     summary::page,
     boards::page,
     gaps::page,
@@ -26,6 +27,7 @@ const PAGES: [fn(&Site<'_>) -> Option<Page>; 16] = [
     nets::page,
     models::page,
     offload::page,
+    fronts::page,
     closeness::page,
     time::page,
     requests::page,

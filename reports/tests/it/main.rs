@@ -6,5 +6,6 @@ mod fixtures;
 mod frameworks;
 mod offload;
 mod offload_cases;
+mod offload_fronts;
 mod replays;
 mod report;

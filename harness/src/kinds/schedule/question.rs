@@ -202,3 +202,26 @@ pub(super) fn resolve_scheduler(key: &str) -> Result<Box<dyn Scheduler>, Failure
     let found = find_scheduler(key).or_else(|| saboteurs::scheduler(key));
     found.ok_or_else(|| Failure::from_usage(format!("there is no scheduler `{key}`")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peak_share_scales_what_in_core_needs_above_the_base() {
+        let spec: Spec = "model/alexnet/train/b8".parse().expect("a net");
+        let machine = Machine::built_in(DEFAULT_MACHINE).expect("built in");
+        let question = Question::of_net(&spec, machine).expect("a problem");
+        let (needed, base) = (question.in_core_bytes(), question.problem.base().get());
+        let largest_map: u64 =
+            question.problem.net.maps().iter().map(|map| map.bytes.get()).max().expect("a map");
+        assert!(needed >= base + largest_map, "{needed} bytes, {base} of them the base");
+        let half = question.clone().with_peak_share(0.5);
+        assert_eq!(half.problem.capacity.get(), base + (needed - base) / 2);
+        assert_eq!(half.in_core_bytes(), needed, "the capacity does not change what is needed");
+        let all = question.clone().with_peak_share(1.0);
+        assert_eq!(all.problem.capacity.get(), needed);
+        let small = question.with_changes(Some(base + 1), None).expect("a capacity").with_peak_share(0.5);
+        assert_eq!(small.problem.capacity.get(), base + 1, "a share does not raise the capacity");
+    }
+}

@@ -170,8 +170,18 @@ impl Case {
 
     /// For example `x86-pcie3 (12 GB/s, 14.95 GB)`.
     pub(crate) fn place(&self) -> String {
-        let comma = if self.variant.is_empty() { "" } else { ", " };
-        format!("{} ({}, {}{comma}{})", self.machine, rate(self.link), gigabytes(self.capacity), self.variant)
+        self.machine_with(&[rate(self.link), gigabytes(self.capacity)])
+    }
+
+    /// For example `x86-pcie3 (12 GB/s)`: the machine without its memory.
+    pub(crate) fn machine_and_link(&self) -> String {
+        self.machine_with(&[rate(self.link)])
+    }
+
+    fn machine_with(&self, properties: &[String]) -> String {
+        let variant = Some(&self.variant).filter(|variant| !variant.is_empty());
+        let properties: Vec<&str> = properties.iter().chain(variant).map(String::as_str).collect();
+        format!("{} ({})", self.machine, properties.join(", "))
     }
 
     /// The size that varies: `batch` or `input`.
@@ -235,6 +245,11 @@ impl Run {
     /// Time of an iteration in nanoseconds, if there is a schedule that counts.
     pub(crate) fn iteration_ns(&self) -> Option<u64> {
         self.row.iteration_ns.filter(|_| self.row.status.is_answer())
+    }
+
+    /// The same, if the offsets of its buffers fit.
+    pub(crate) fn placed_ns(&self) -> Option<u64> {
+        self.iteration_ns().filter(|_| self.fits_memory() == Some(true))
     }
 
     /// Images per second, if there is a schedule that counts.

@@ -2,5 +2,6 @@
 
 pub(crate) mod asked;
 mod cases;
+pub(crate) mod fronts;
 
 pub(crate) use cases::{Case, IN_CORE, Run, Schedules, gigabytes, rate};

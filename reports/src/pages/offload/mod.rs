@@ -3,9 +3,11 @@
 mod bounds;
 mod classes;
 mod failures;
+pub(crate) mod fronts;
 mod memory;
 mod paper;
 mod robust;
+mod search;
 mod speed;
 mod steps;
 mod tables;
@@ -45,6 +47,7 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     page.pieces.extend(classes::class_pieces(schedules));
     page.pieces.extend(memory::detail_pieces(schedules));
     page.pieces.extend(bounds::bound_pieces(schedules));
+    page.pieces.extend(search::search_pieces(schedules));
     page.pieces.extend(robust::robust_pieces(schedules));
     page.pieces.extend(timeline::timeline_pieces(site));
     Some(page)

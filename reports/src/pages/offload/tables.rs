@@ -20,7 +20,8 @@ const SUBJECT: [(&str, &str); 8] = [
     ("variant", "Variant"),
 ];
 /// Columns that are empty in most stores.
-const RARE: [&str; 5] = ["sequence", "workspace", "input", "variant", "limits"];
+const RARE: [&str; 7] =
+    ["sequence", "workspace", "input", "variant", "limits", "in_core_share", "in_core_gb"];
 
 /// A table whose rows begin with the identity of what they are about.
 pub(super) fn table<R>(
