@@ -119,11 +119,12 @@ fn our_other_searches_are_no_rivals() {
 }
 
 #[test]
-fn one_capacity_or_enough_memory_makes_no_front() {
+fn one_capacity_enough_memory_or_rivals_alone_make_no_front() {
     let one = [scheduled("joint", 90, 2048), scheduled("rotor", 90, 2100)];
     let enough = [scheduled("joint", 90, 2048), scheduled("joint", 100, 2048), scheduled("joint", 120, 2048)];
     let fits = [scheduled("joint", 90, 2048), scheduled("joint", 50, 2100), scheduled("in-core", 90, 2048)];
-    for rows in [&one[..], &enough, &fits] {
+    let rivals = [scheduled("rotor", 90, 2100), scheduled("rotor", 50, 2200)];
+    for rows in [&one[..], &enough, &fits, &rivals] {
         let files = report(rows);
         assert!(!files.contains_key("fronts.html") && !files.contains_key("tables/offload-fronts.csv"));
         assert!(files.contains_key("offload.html"));

@@ -37,14 +37,16 @@ pub(crate) fn tight_problems(schedules: &Schedules) -> impl Iterator<Item = Tigh
     problems.filter(|problem| !problem.holds_everything())
 }
 
-/// The fronts with at least two capacities and a schedule.
+/// The fronts with at least two capacities, a run of ours and a schedule.
 pub(crate) fn find_fronts(schedules: &Schedules) -> Vec<Front<'_>> {
     let groups = group_by(tight_problems(schedules), TightProblem::question);
     let fronts = groups.into_values().map(|mut problems| {
         problems.sort_by_key(|problem| problem.case.capacity);
         Front { problems }
     });
-    fronts.filter(|front| front.problems.len() > 1 && front.has_schedule()).collect()
+    let is_shown =
+        |front: &Front<'_>| front.problems.len() > 1 && front.our_series().is_some() && front.has_schedule();
+    fronts.filter(is_shown).collect()
 }
 
 fn list_problems(case: &Case) -> Vec<TightProblem<'_>> {

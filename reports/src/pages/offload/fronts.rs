@@ -21,7 +21,7 @@ const OUR_STROKE: u32 = 4;
 /// Slower schedules are drawn at the top of a chart.
 const SLOWEST: f64 = 100.0;
 
-/// The page; `None` if no net ran in several capacities that do not hold everything.
+/// The page; `None` if ours ran on no net in several capacities that do not hold everything.
 pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     let fronts = find_fronts(site.schedules);
     fronts.first()?;
