@@ -26,7 +26,7 @@ mod order;
 pub mod schedule;
 
 pub use computation::{Alias, Graph, GraphBuilder, GraphError, OpId, Operation, Place, Tensor, TensorId};
-pub use formats::{PipeDream, ProfileError, read_jsonl, write_dot, write_jsonl};
+pub use formats::{MeasuredNet, ProfileError, ProfileFormat, read_jsonl, write_dot, write_jsonl};
 pub use order::{
     Ancestors, Clash, Dependencies, Lowered, OrderError, Rehearsal, Safety, Storage, TooManyOperations,
     lower_for_all_orders, lower_graph, placement_problem,

@@ -4,9 +4,9 @@ mod dot;
 mod graph_jsonl;
 mod lines;
 mod net_jsonl;
-mod pipedream;
+mod profiles;
 mod schedule_jsonl;
 
 pub use dot::write_dot;
 pub use graph_jsonl::{read_jsonl, write_jsonl};
-pub use pipedream::{PipeDream, ProfileError};
+pub use profiles::{MeasuredNet, ProfileError, ProfileFormat};

@@ -1,16 +1,16 @@
 //! Tests nets with the times that PipeDream measured on a V100.
 
 use planlab_dsa::Bytes;
-use planlab_graph::{Machine, PipeDream, ScheduleBudget, Scheduler, SchedulingProblem};
-use planlab_solvers::schedule::{Class, Lab, Policy, Pooch, Prefetch, SuperNeurons};
+use planlab_graph::{Machine, MeasuredNet, ProfileFormat, ScheduleBudget, Scheduler, SchedulingProblem};
+use planlab_solvers::schedule::{Class, Lab, Policy, Pooch, Prefetch, SuperNeurons, schedulers};
 
 use super::contract::{check, schedulers_in_turn};
 use super::golden::{classes, run};
 use super::nets::fixture;
 
-fn profile(net: &str) -> PipeDream {
+fn profile(net: &str) -> MeasuredNet {
     let file = format!("pd_{net}.txt");
-    PipeDream::read(&file, &fixture(&format!("{file}.zst")), 128).expect("a profile")
+    ProfileFormat::PipeDream.read(&file, &fixture(&format!("{file}.zst")), 128).expect("a profile")
 }
 
 fn resnet50(batch: u64, link: f64) -> SchedulingProblem {
