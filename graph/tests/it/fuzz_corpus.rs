@@ -1,14 +1,17 @@
-//! The seeds of the fuzz targets for graph files, training nets and schedules, as ordinary tests.
+//! The seeds of the fuzz targets for graph files, profiles, training nets and schedules, as ordinary tests.
 
 use std::fs;
 use std::path::Path;
 
 #[path = "../../../fuzz/graph_checks.rs"]
 mod graph_checks;
+#[path = "../../../fuzz/measured_checks.rs"]
+mod measured_checks;
 #[path = "../../../fuzz/schedule_checks.rs"]
 mod schedule_checks;
 
 use graph_checks::check_graph;
+use measured_checks::check_measured;
 use schedule_checks::check_schedule;
 
 /// Checks every seed of a corpus, and variants that a fuzzer would try: truncated, without one byte, and with one byte
@@ -37,6 +40,12 @@ fn check_neighbours(corpus: &str, check: fn(&[u8])) -> usize {
 fn graph_files_are_refused_or_come_back() {
     let seeds = check_neighbours("graph", check_graph);
     assert!(seeds >= 5, "{seeds} seeds");
+}
+
+#[test]
+fn profiles_are_refused_or_become_nets() {
+    let seeds = check_neighbours("measured", check_measured);
+    assert!(seeds >= 4, "{seeds} seeds");
 }
 
 #[test]

@@ -191,14 +191,14 @@ fn parse_batches(text: &str) -> Result<Batches, String> {
 #[derive(Debug, Args)]
 pub(crate) struct ScheduleArgs {
     /// A net (`planlab list models`), a whole key (model/resnet50/train/b512), a file of a training net
-    /// (docs/FILES.md), or a profile of PipeDream
+    /// (docs/FILES.md), a profile of PipeDream, or a graph of dnn-partitioning
     pub(crate) net: String,
     #[command(flatten)]
     pub(crate) shape: ShapeArgs,
     /// Batch size: images or sequences at a time [default: 1; for a file its own]
     #[arg(long, value_name = "N")]
     pub(crate) batch: Option<NonZeroU64>,
-    /// The batch at which a profile of PipeDream was measured; the profile does not contain it
+    /// The batch at which a profile was measured (of PipeDream or dnn-partitioning); the file does not contain it
     #[arg(long, value_name = "N")]
     pub(crate) measured_batch: Option<NonZeroU64>,
     /// A machine (`planlab list machines`), or a file that describes one (.toml) [default: x86-pcie3; for a file that

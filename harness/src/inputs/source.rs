@@ -9,8 +9,8 @@ use anyhow::Context;
 use planlab_dsa::{Alignment, Plan};
 use planlab_workloads::formats::import::{self, Imported, Reader};
 use planlab_workloads::formats::{
-    InputLimits, PlanFile, check_input, is_file_name, read_bytes, read_document, read_trace, read_trace_from,
-    write_trace,
+    Document, InputLimits, PlanFile, check_input, is_file_name, read_bytes, read_document, read_trace,
+    read_trace_from, recognise_document, write_trace,
 };
 use planlab_workloads::{Catalog, FileWorkload, ReadOptions, Trace, WorkloadError, did_you_mean};
 use serde::{Deserialize, Serialize};
@@ -180,6 +180,11 @@ pub(crate) fn read_file_bytes(argument: &str) -> Result<Vec<u8>, Failure> {
 /// The text of a document (JSON, TOML).
 pub(crate) fn read_file_document(argument: &str) -> Result<String, Failure> {
     Ok(read_document(input_name(argument), open_reader(argument)?, input_limits())?)
+}
+
+/// The text of a document, or what the file holds instead.
+pub(crate) fn open_document(argument: &str) -> Result<Document<'static>, Failure> {
+    Ok(recognise_document(input_name(argument), open_reader(argument)?, input_limits())?)
 }
 
 /// Copies what can be read once to a file, which takes no more than may be read of it.

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 use tempfile::tempdir;
 
-use crate::common::{assert_tells, figure, folder_with, json, run, sabotaged, write};
+use crate::common::{assert_tells, figure, folder_with, json, run, sabotaged, sample, write};
 
 const MACHINE: &str = "name = 'mine'\ncopy_out = 24e9\ncopy_in = 24e9\nflops = 2e13\nmemory = 1.5e12\nlaunch = 5e-6\n\
                        capacity = 2e9\n";
@@ -267,4 +267,45 @@ fn net_that_takes_no_time_has_no_gap_and_loses_no_speed() {
     assert_eq!((number("seconds"), number("gap")), (Some(0.0), Some(0.0)));
     let (text, _) = run(folder.path(), &arguments, 0);
     assert!(text.contains("0.000 %") && !text.contains("NaN"), "{text}");
+}
+
+#[test]
+fn graph_of_dnn_partitioning_is_scheduled_at_any_batch() {
+    let folder = tempdir().expect("a folder");
+    let node = |id: u32, milliseconds: u32, backward: bool, class: u32| {
+        format!(
+            r#"{{"id":{id},"supportedOnFpga":1,"fpgaLatency":{milliseconds},"isBackwardNode":{backward},"colorClass":{class},"size":64}}"#
+        )
+    };
+    let nodes =
+        [node(1, 2, false, 1), node(2, 3, false, 2), node(3, 4, true, 2), node(4, 1, true, 1)].join(",");
+    let edge = |from: u32, to: u32| format!(r#"{{"sourceId":{from},"destId":{to},"cost":0,"size":64}}"#);
+    let edges = [edge(1, 2), edge(2, 3), edge(3, 4)].join(",");
+    let graph = format!(r#"{{"maxFPGAs":1,"nodes":[{nodes}],"edges":[{edges}]}}"#);
+    write(folder.path(), "g.json", &graph);
+    assert_tells(&folder, &["schedule", "g.json"], 2, &["a graph of dnn-partitioning", "--measured-batch"]);
+    let more = ["schedule", "g.json", "--measured-batch", "2", "--batch", "20", "--scheduler", "in-core"];
+    let found = json(folder.path(), &more, 0);
+    assert_eq!(found["batch"], 20);
+    let seconds = found["schedules"][0]["seconds"].as_f64().expect("a time");
+    assert!((seconds - 0.1).abs() < 1e-9, "ten times 10 ms: {seconds}");
+    write(folder.path(), "g.json", graph.replace(r#""destId":4"#, r#""destId":5"#));
+    assert_tells(&folder, &more, 2, &["g.json:1: edges[2]: there is no node of id 5"]);
+}
+
+#[test]
+fn file_without_times_is_refused_with_what_it_is() {
+    let folder = folder_with("t.csv", "id,lower,upper,size\na,0,3,4\n");
+    write(folder.path(), "g.jsonl", "{\"planlab\":\"graph\",\"version\":1}\n");
+    for (file, title) in [
+        ("t.csv".to_owned(), "a table of buffers"),
+        ("g.jsonl".to_owned(), "a graph of planlab"),
+        (sample("small_cnn.tflite.zst"), "a TensorFlow Lite model"),
+        (sample("torch2.15_nullcuda_snapshot.pickle"), "PyTorch's memory snapshot"),
+        (sample("mlp_cpu_profiler_trace.json.zst"), "a Chrome trace of PyTorch's profiler"),
+        (sample("small_nets.glow.txt"), "Glow's nets"),
+    ] {
+        let parts = [title, "neither the times nor the backward passes", "a training net"];
+        assert_tells(&folder, &["schedule", &file], 2, &parts);
+    }
 }

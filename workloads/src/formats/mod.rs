@@ -43,7 +43,7 @@ pub use input::unpacked::{read_bytes, read_document};
 pub use names::is_file_name;
 pub use own::read_graph_from;
 pub use planlab_files::FormatError;
-pub use read::{check_input, read_trace, read_trace_from};
+pub use read::{Document, check_input, read_trace, read_trace_from, recognise_document};
 pub use save::{compress_zstd, save_file, write_file};
 pub use trace::Trace;
 pub use trace::options::{Dialect, ReadOptions};

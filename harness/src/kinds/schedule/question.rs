@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use planlab_dsa::{Bytes, Digest};
-use planlab_graph::{Engine, Event, Machine, PipeDream, Scheduler, SchedulingProblem, Task, Times};
+use planlab_graph::{Engine, Event, Machine, ProfileFormat, Scheduler, SchedulingProblem, Task, Times};
 use planlab_solvers::schedule::{Class, Lab, Policy, Prefetch, find_scheduler, scheduler_keys};
+use planlab_workloads::formats::Document;
 use planlab_workloads::models::{Allocator, Mode, Spec, Workspace};
 
 use super::saboteurs;
@@ -61,7 +62,7 @@ impl Question {
         Ok(Self::new(spec.to_string(), problem))
     }
 
-    /// A training net from a file, or a profile of PipeDream that was measured at `measured` images, at `batch`.
+    /// A training net from a file, or a profile that was measured at `measured` images, at `batch`.
     /// Without a named machine, the one in the file counts.
     pub(crate) fn of_file(
         argument: &str,
@@ -69,20 +70,18 @@ impl Question {
         batch: Option<u64>,
         measured: Option<u64>,
     ) -> Result<Self, Failure> {
-        let (name, text) = (inputs::input_name(argument), inputs::read_file_document(argument)?);
+        let (name, text) = (inputs::input_name(argument), read_net_text(argument)?);
         let stem = name.rsplit('/').next().unwrap_or(name);
         let stem = stem.split('.').next().unwrap_or(stem);
-        let problem = if PipeDream::is_profile(&text) {
+        let problem = if let Some(format) = ProfileFormat::recognise(&text) {
             let machine = machine.or_else(|| Machine::built_in(DEFAULT_MACHINE));
             let machine = machine.expect("a machine that is built in");
             let measured = measured.ok_or_else(|| {
-                Failure::from_usage(format!(
-                    "{name}: a profile of PipeDream does not say its batch: add --measured-batch"
-                ))
+                let title = format.title();
+                Failure::from_usage(format!("{name}: {title} does not say its batch: add --measured-batch"))
             })?;
-            let profile = PipeDream::read(name, &text, measured)?;
-            profile
-                .problem_at_batch(stem, batch.unwrap_or(measured), machine)
+            let net = format.read(name, &text, measured)?;
+            net.problem_at_batch(stem, batch.unwrap_or(measured), machine)
                 .map_err(|error| Failure::from_usage(format!("{name}: {error}")))?
         } else {
             let problem = SchedulingProblem::read_jsonl(name, &text, machine)?;
@@ -165,6 +164,29 @@ impl Question {
         };
         hopeless(format!("{what} alone takes {bytes} bytes, beside {base} bytes of parameters and workspace"))
     }
+}
+
+/// The text of a net. A file that holds something else is refused with what it is.
+fn read_net_text(argument: &str) -> Result<String, Failure> {
+    let title = match inputs::open_document(argument)? {
+        Document::Text(text) if is_graph(&text) => "a graph of planlab",
+        Document::Text(text) => return Ok(text),
+        Document::Table => "a table of buffers (a trace or a plan)",
+        Document::Foreign(reader, _) => reader.title,
+    };
+    Err(Failure::from_usage(format!(
+        "{}: this is {title}, which says neither the times nor the backward passes of operations; `schedule` takes a \
+         net (`planlab list models`), a training net (JSON Lines), a profile of PipeDream or a graph of \
+         dnn-partitioning",
+        inputs::input_name(argument)
+    )))
+}
+
+/// Whether a text is a graph of the lab's own, by its first line.
+fn is_graph(text: &str) -> bool {
+    let first = text.lines().find(|line| !line.trim().is_empty());
+    let header = first.and_then(|line| serde_json::from_str::<serde_json::Value>(line).ok());
+    header.is_some_and(|header| header["planlab"] == "graph")
 }
 
 /// The default machine.

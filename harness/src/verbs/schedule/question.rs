@@ -24,7 +24,7 @@ pub(super) fn question(args: &ScheduleArgs, batch: Option<NonZeroU64>) -> Result
         )?
     } else {
         if args.measured_batch.is_some() {
-            return Err(Failure::from_usage("--measured-batch is for profiles of PipeDream"));
+            return Err(Failure::from_usage("--measured-batch is for profiles: of PipeDream, or a graph of dnn-partitioning"));
         }
         let machine = named.map_or_else(|| resolve_machine(DEFAULT_MACHINE, None), Ok)?;
         Question::of_net(&parse_spec(&args.net, &args.shape, batch)?, machine)?

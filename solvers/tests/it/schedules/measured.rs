@@ -102,3 +102,37 @@ fn every_scheduler_s_schedules_of_measured_nets_are_valid() {
     }
     assert!(found * 5 > tried, "only {found} schedules in {tried} runs");
 }
+
+/// Tokens have no map, and a cell has several outputs, which are views of one map.
+const RECURRENT: &str = "\
+node1 -- Input0 -- forward_compute_time=0.000, backward_compute_time=0.000, activation_size=0.0, parameter_size=0.000
+node2 -- Embedding(100, 4) -- forward_compute_time=1.000, backward_compute_time=2.000, activation_size=6400.0, parameter_size=1600.000
+node3 -- LSTM(4, 4) -- forward_compute_time=3.000, backward_compute_time=4.000, activation_size=[6400.0; 800.0], parameter_size=320.000
+node4 -- __getitem__(0) -- forward_compute_time=0.000, backward_compute_time=0.000, activation_size=6400.0, parameter_size=0.000
+node5 -- Add -- forward_compute_time=0.000, backward_compute_time=0.000, activation_size=6400.0, parameter_size=0.000
+node6 -- LSTM(4, 4) -- forward_compute_time=3.000, backward_compute_time=4.000, activation_size=[6400.0; 800.0], parameter_size=320.000
+node7 -- Classifier -- forward_compute_time=1.000, backward_compute_time=1.000, activation_size=64.0, parameter_size=0.000
+\tnode1 -- node2
+\tnode2 -- node3
+\tnode3 -- node4
+\tnode2 -- node5
+\tnode4 -- node5
+\tnode5 -- node6
+\tnode6 -- node7
+";
+
+#[test]
+fn functions_without_inputs_are_scheduled_by_every_scheduler() {
+    let machine = Machine::built_in("x86-pcie3").expect("built in");
+    let profile = ProfileFormat::PipeDream.read("r.txt", RECURRENT, 1).expect("a profile");
+    let problem = profile.problem_at_batch("recurrent", 1_000, machine).expect("a net");
+    let lab = Lab::new(&problem, Policy::Discard, Prefetch::AsRoomPermits);
+    let peak = lab.peak_bytes(&lab.all_in_class(Class::Keep)).get();
+    for parts in [8, 10, 12] {
+        let capacity = problem.base().get() + (peak - problem.base().get()) / 10 * parts;
+        let problem = problem.clone().with_capacity(Bytes::new(capacity));
+        let budget = || ScheduleBudget { work: Some(600), ..ScheduleBudget::default() };
+        let found = schedulers().iter().filter_map(|scheduler| check(&problem, scheduler, budget())).count();
+        assert!(parts < 10 || found > 0, "no schedule in {parts} tenths of the peak");
+    }
+}
