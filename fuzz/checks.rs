@@ -3,8 +3,8 @@
 
 use planlab_dsa::{Offset, Plan};
 use planlab_workloads::formats::{
-    InputLimits, PlanFile, Trace, import, read_trace, with_offline_plan, write_minimalloc, write_plan,
-    write_trace,
+    Document, InputLimits, PlanFile, Trace, import, read_trace, recognise_document, with_offline_plan,
+    write_minimalloc, write_plan, write_trace,
 };
 use planlab_workloads::waste::{Cause, Waste};
 use planlab_workloads::{Dialect, ReadOptions};
@@ -16,6 +16,7 @@ pub(crate) fn check(target: &str, bytes: &[u8]) {
         "minimalloc" => check_minimalloc(bytes),
         "plan" => check_plan(bytes),
         "tflite" => check_tflite(bytes),
+        "onnx" => check_onnx(bytes),
         "snapshot" => check_import("torch-snapshot", bytes),
         "profile" => check_import("torch-profiler", bytes),
         "hlo" => check_import("xla-hlo", bytes),
@@ -103,6 +104,20 @@ fn check_import(format: &str, bytes: &[u8]) {
             let is_cause = |&(cause, bytes): &(Cause, i128)| bytes >= 0 || cause == Cause::PlanAbove;
             assert!(parts.iter().all(is_cause), "{parts:?}");
         }
+    }
+}
+
+/// Checks that a model is also refused as a net in training, or becomes one.
+fn check_onnx(bytes: &[u8]) {
+    check_import("onnx", bytes);
+    match recognise_document("input", bytes, InputLimits::default()) {
+        Ok(Document::Foreign(reader, input)) if reader.key == "onnx" => {
+            match import::read_training_net(input, "net", None, &[]) {
+                Ok(net) => assert!(!net.functions().is_empty() && net.batch() > 0),
+                Err(error) => assert!(error.line() >= 1, "{error}"),
+            }
+        }
+        _ => {}
     }
 }
 

@@ -54,7 +54,7 @@ pub(crate) struct Parts {
     pub(crate) dims: Vec<(String, u64)>,
 }
 
-fn parse_dimension(text: &str) -> Result<(String, u64), String> {
+pub(super) fn parse_dimension(text: &str) -> Result<(String, u64), String> {
     let (name, value) = text.split_once('=').ok_or("a dimension is NAME=VALUE")?;
     match value.trim().parse() {
         Ok(value) if value > 0 && !name.trim().is_empty() => Ok((name.trim().to_owned(), value)),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use planlab_workloads::models::{Allocator, Mode, Workspace};
 
-use super::common::{Choice, LimitArgs, parse_named};
+use super::common::{Choice, LimitArgs, parse_dimension, parse_named};
 use crate::shell::quantity;
 
 /// The shape of a net, without the batch; a graph file has its own shape.
@@ -191,7 +191,7 @@ fn parse_batches(text: &str) -> Result<Batches, String> {
 #[derive(Debug, Args)]
 pub(crate) struct ScheduleArgs {
     /// A net (`planlab list models`), a whole key (model/resnet50/train/b512), a file of a training net
-    /// (docs/FILES.md), a profile of PipeDream, or a graph of dnn-partitioning
+    /// (docs/FILES.md), a model of ONNX, a profile of PipeDream, or a graph of dnn-partitioning
     pub(crate) net: String,
     #[command(flatten)]
     pub(crate) shape: ShapeArgs,
@@ -201,6 +201,9 @@ pub(crate) struct ScheduleArgs {
     /// The batch at which a profile was measured (of PipeDream or dnn-partitioning); the file does not contain it
     #[arg(long, value_name = "N")]
     pub(crate) measured_batch: Option<NonZeroU64>,
+    /// Fix a dynamic dimension of a model of ONNX; the first one of its first input is the batch
+    #[arg(long = "dim", value_name = "NAME=VALUE", value_parser = parse_dimension)]
+    pub(crate) dims: Vec<(String, u64)>,
     /// A machine (`planlab list machines`), or a file that describes one (.toml) [default: x86-pcie3; for a file that
     /// names one, its own]
     #[arg(long, value_name = "MACHINE")]

@@ -294,6 +294,24 @@ fn graph_of_dnn_partitioning_is_scheduled_at_any_batch() {
 }
 
 #[test]
+fn model_of_onnx_is_scheduled_as_a_net_in_training() {
+    let folder = tempdir().expect("a folder");
+    let model = sample("squeezenet1_0_noweights.onnx");
+    let model = model.as_str();
+    let found = json(folder.path(), &["schedule", model, "--scheduler", "in-core"], 0);
+    assert_eq!(found["batch"], 1);
+    assert!(found["schedules"][0]["seconds"].as_f64() > Some(0.0), "{found}");
+    for (more, reason) in [
+        (["--batch", "8"], "the model has batch 1, not 8"),
+        (["--dim", "N=8"], "it has no dynamic dimension"),
+        (["--measured-batch", "8"], "--measured-batch is for profiles"),
+    ] {
+        assert_tells(&folder, &[["schedule", model].as_slice(), &more].concat(), 2, &[reason]);
+    }
+    assert_tells(&folder, &["schedule", "alexnet", "--dim", "N=8"], 2, &["--dim is for models of ONNX"]);
+}
+
+#[test]
 fn file_without_times_is_refused_with_what_it_is() {
     let folder = folder_with("t.csv", "id,lower,upper,size\na,0,3,4\n");
     write(folder.path(), "g.jsonl", "{\"planlab\":\"graph\",\"version\":1}\n");

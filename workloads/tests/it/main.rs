@@ -10,5 +10,6 @@ mod fuzz_corpus;
 mod manifest;
 mod model_figures;
 mod models;
+mod onnx_nets;
 mod round_trip;
 mod torch;

@@ -23,7 +23,7 @@ pub(crate) use cell::{Cell, PLANNER_WALL, WALL};
 pub(crate) use judge::{Judgement, classes, counts};
 pub(crate) use kind::Scheduling;
 pub(crate) use question::{
-    DEFAULT_MACHINE, Question, known_schedulers, matching_schedulers, resolve_machine,
+    DEFAULT_MACHINE, FileShape, Question, known_schedulers, matching_schedulers, resolve_machine,
 };
 pub(crate) use row::keep;
 pub(crate) use runner::Runner;

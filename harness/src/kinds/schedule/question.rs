@@ -6,6 +6,7 @@ use planlab_dsa::{Bytes, Digest};
 use planlab_graph::{Engine, Event, Machine, ProfileFormat, Scheduler, SchedulingProblem, Task, Times};
 use planlab_solvers::schedule::{Class, Lab, Policy, Prefetch, find_scheduler, scheduler_keys};
 use planlab_workloads::formats::Document;
+use planlab_workloads::formats::import::{Input, read_training_net};
 use planlab_workloads::models::{Allocator, Mode, Spec, Workspace};
 
 use super::saboteurs;
@@ -62,34 +63,43 @@ impl Question {
         Ok(Self::new(spec.to_string(), problem))
     }
 
-    /// A training net from a file, or a profile that was measured at `measured` images, at `batch`.
-    /// Without a named machine, the one in the file counts.
+    /// A net from a file, on a machine. Without a named machine the one in the file counts, or the default one.
     pub(crate) fn of_file(
         argument: &str,
         machine: Option<Machine>,
-        batch: Option<u64>,
-        measured: Option<u64>,
+        shape: &FileShape<'_>,
     ) -> Result<Self, Failure> {
-        let (name, text) = (inputs::input_name(argument), read_net_text(argument)?);
+        let name = inputs::input_name(argument);
         let stem = name.rsplit('/').next().unwrap_or(name);
         let stem = stem.split('.').next().unwrap_or(stem);
-        let problem = if let Some(format) = ProfileFormat::recognise(&text) {
-            let machine = machine.or_else(|| Machine::built_in(DEFAULT_MACHINE));
-            let machine = machine.expect("a machine that is built in");
-            let measured = measured.ok_or_else(|| {
-                let title = format.title();
-                Failure::from_usage(format!("{name}: {title} does not say its batch: add --measured-batch"))
-            })?;
-            let net = format.read(name, &text, measured)?;
-            net.problem_at_batch(stem, batch.unwrap_or(measured), machine)
-                .map_err(|error| Failure::from_usage(format!("{name}: {error}")))?
-        } else {
-            let problem = SchedulingProblem::read_jsonl(name, &text, machine)?;
-            if let Some(batch) = batch.filter(|&batch| batch != problem.net.batch()) {
-                let own = problem.net.batch();
-                return Err(Failure::from_usage(format!("{name}: the net has batch {own}, not {batch}")));
+        let problem = match open_net(argument)? {
+            NetFile::Model(input) => {
+                shape.refuse_measured(name)?;
+                let net = read_training_net(input, stem, shape.batch, shape.dims)?;
+                SchedulingProblem::new(net, machine_or_default(machine))
             }
-            problem
+            _ if !shape.dims.is_empty() => {
+                return Err(Failure::from_usage(format!("{name}: --dim is for models of ONNX")));
+            }
+            NetFile::Profile(format, text) => {
+                let measured = shape.measured.ok_or_else(|| {
+                    let says = "does not say its batch: add --measured-batch";
+                    Failure::from_usage(format!("{name}: {} {says}", format.title()))
+                })?;
+                let net = format.read(name, &text, measured)?;
+                let batch = shape.batch.unwrap_or(measured);
+                net.problem_at_batch(stem, batch, machine_or_default(machine))
+                    .map_err(|error| Failure::from_usage(format!("{name}: {error}")))?
+            }
+            NetFile::Net(text) => {
+                shape.refuse_measured(name)?;
+                let problem = SchedulingProblem::read_jsonl(name, &text, machine)?;
+                let own = problem.net.batch();
+                if let Some(batch) = shape.batch.filter(|&batch| batch != own) {
+                    return Err(Failure::from_usage(format!("{name}: the net has batch {own}, not {batch}")));
+                }
+                problem
+            }
         };
         let workload = format!("net/{stem}/train/b{}", problem.net.batch());
         Ok(Self::new(workload, problem))
@@ -166,20 +176,58 @@ impl Question {
     }
 }
 
-/// The text of a net. A file that holds something else is refused with what it is.
-fn read_net_text(argument: &str) -> Result<String, Failure> {
+/// What arguments say of the shape of a net in a file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct FileShape<'a> {
+    pub(crate) batch: Option<u64>,
+    /// The batch at which a profile was measured.
+    pub(crate) measured: Option<u64>,
+    /// Dynamic dimensions of a model.
+    pub(crate) dims: &'a [(String, u64)],
+}
+
+impl FileShape<'_> {
+    fn refuse_measured(&self, name: &str) -> Result<(), Failure> {
+        match self.measured {
+            None => Ok(()),
+            Some(_) => Err(Failure::from_usage(format!("{name}: --measured-batch is for profiles"))),
+        }
+    }
+}
+
+/// A file that holds a net.
+enum NetFile {
+    /// A model of ONNX.
+    Model(Input<'static>),
+    Profile(ProfileFormat, String),
+    /// A training net.
+    Net(String),
+}
+
+/// Opens a file by its content. One that holds something else is refused with what it is.
+fn open_net(argument: &str) -> Result<NetFile, Failure> {
     let title = match inputs::open_document(argument)? {
-        Document::Text(text) if is_graph(&text) => "a graph of planlab",
-        Document::Text(text) => return Ok(text),
-        Document::Table => "a table of buffers (a trace or a plan)",
+        Document::Foreign(reader, input) if reader.key == "onnx" => return Ok(NetFile::Model(input)),
         Document::Foreign(reader, _) => reader.title,
+        Document::Table => "a table of buffers (a trace or a plan)",
+        Document::Text(text) if is_graph(&text) => "a graph of planlab",
+        Document::Text(text) => {
+            return Ok(match ProfileFormat::recognise(&text) {
+                Some(format) => NetFile::Profile(format, text),
+                None => NetFile::Net(text),
+            });
+        }
     };
     Err(Failure::from_usage(format!(
         "{}: this is {title}, which says neither the times nor the backward passes of operations; `schedule` takes a \
-         net (`planlab list models`), a training net (JSON Lines), a profile of PipeDream or a graph of \
-         dnn-partitioning",
+         net (`planlab list models`), a training net (JSON Lines), a model of ONNX, a profile of PipeDream or a graph \
+         of dnn-partitioning",
         inputs::input_name(argument)
     )))
+}
+
+fn machine_or_default(machine: Option<Machine>) -> Machine {
+    machine.or_else(|| Machine::built_in(DEFAULT_MACHINE)).expect("a machine that is built in")
 }
 
 /// Whether a text is a graph of the lab's own, by its first line.

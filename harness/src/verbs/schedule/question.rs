@@ -4,7 +4,9 @@ use std::num::NonZeroU64;
 
 use crate::cli::{LimitArgs, ScheduleArgs};
 use crate::inputs::network::{is_file, parse_spec};
-use crate::kinds::schedule::{Cell, DEFAULT_MACHINE, PLANNER_WALL, Question, WALL, resolve_machine};
+use crate::kinds::schedule::{
+    Cell, DEFAULT_MACHINE, FileShape, PLANNER_WALL, Question, WALL, resolve_machine,
+};
 use crate::shell::exit::Failure;
 
 /// The problem of the net in training on the machine, at a batch.
@@ -16,15 +18,20 @@ pub(super) fn question(args: &ScheduleArgs, batch: Option<NonZeroU64>) -> Result
             let says = "--mode, --size, --sequence, --allocator-model and --workspace are for nets";
             return Err(Failure::from_usage(format!("{}: {says}; a file has its own shape", args.net)));
         }
-        Question::of_file(
-            &args.net,
-            named,
-            batch.map(NonZeroU64::get),
-            args.measured_batch.map(NonZeroU64::get),
-        )?
+        let shape = FileShape {
+            batch: batch.map(NonZeroU64::get),
+            measured: args.measured_batch.map(NonZeroU64::get),
+            dims: &args.dims,
+        };
+        Question::of_file(&args.net, named, &shape)?
     } else {
         if args.measured_batch.is_some() {
-            return Err(Failure::from_usage("--measured-batch is for profiles: of PipeDream, or a graph of dnn-partitioning"));
+            return Err(Failure::from_usage(
+                "--measured-batch is for profiles of PipeDream and dnn-partitioning",
+            ));
+        }
+        if !args.dims.is_empty() {
+            return Err(Failure::from_usage("--dim is for models of ONNX"));
         }
         let machine = named.map_or_else(|| resolve_machine(DEFAULT_MACHINE, None), Ok)?;
         Question::of_net(&parse_spec(&args.net, &args.shape, batch)?, machine)?

@@ -24,6 +24,7 @@ mod torch;
 mod xla;
 
 pub use input::{Input, Reader};
+pub use onnx::read_training_net;
 pub use readers::{READERS, read, reader, recognise};
 pub use report::{Count, Dropped, Framework, Imported, OutOfMemory, Part, Segment, Stack};
 

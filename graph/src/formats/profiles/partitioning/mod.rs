@@ -24,10 +24,9 @@
 //! # Backward passes
 //!
 //! A `colorClass` pairs forward with backward nodes. The backward time of a class belongs to the functions of the class,
-//! in proportion to their forward times. A backward node whose class has no function (a loss, a sum of gradients, steps
-//! without a class) takes its time to the first node that it reads, and to the last function if none of them has one. So
-//! the times of a net are those of its file, without the loading of data. Sums of gradients in the file come on top of
-//! those that the simulator adds.
+//! in proportion to their forward times. Other backward nodes (a loss, a sum of gradients, steps without a class) add
+//! their time to the function of the first node that they read, or to the last function. So the times of a net are those
+//! of its file, without the loading of data. Sums of gradients in the file come on top of those that the simulator adds.
 //!
 //! Edges from forward to backward nodes say which maps a backward pass needs. A file without any (`layer` graphs) does
 //! not say it: then each pass needs its inputs and its output. A need that is neither an input nor the output of its

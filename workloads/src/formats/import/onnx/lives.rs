@@ -126,14 +126,19 @@ impl<'g> Lives<'g> {
         Ok(lives)
     }
 
+    /// The buffer that a value is in, by number.
+    pub(crate) fn storage_of(&self, name: &str) -> Option<usize> {
+        match self.places.get(name) {
+            Some(&ValuePlace::In(place)) => Some(place),
+            _ => None,
+        }
+    }
+
     /// Notes the inputs that the output of a node may overwrite if they end there.
     fn permit_inputs(&mut self, node: &'g Node, output: &str, storage: usize, shapes: &Shapes<'g>) {
         let value = |name: &str| shapes.values.get(name);
         let Some(made) = value(output) else { return };
-        let place = |name: &String| match self.places.get(name.as_str()) {
-            Some(&ValuePlace::In(place)) => Some(place),
-            _ => None,
-        };
+        let place = |name: &String| self.storage_of(name);
         // An input that is repeated along a dimension is read again after it was written over.
         let fits = |name: &String| {
             value(name).is_some_and(|read| read.shape == made.shape && read.byte_size() == made.byte_size())

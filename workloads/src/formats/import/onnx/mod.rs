@@ -14,16 +14,20 @@
 mod in_place;
 mod lives;
 mod messages;
+mod model;
 mod shapes;
 #[cfg(test)]
 mod testing;
+mod training;
 mod views;
 
+pub use training::read_training_net;
+
 use self::lives::{Lives, Storage};
-use self::messages::{Graph, Model};
-use self::shapes::{ModelFault, Shapes};
+use self::messages::Graph;
+use self::model::DecodedModel;
 use super::gather::{FoundBuffer, Rule, Tally, TraceGatherer};
-use super::protobuf::{Bytes, WireValue, decode_message, first_field, message_place};
+use super::protobuf::{WireValue, first_field};
 use super::{Dropped, Framework, Imported, Input, Reader};
 use crate::formats::{FormatError, ReadOptions};
 
@@ -38,10 +42,6 @@ pub(crate) const READER: Reader = Reader {
 
 /// ONNX says nothing of alignment; its runtime gives every tensor a multiple of this.
 const RULE: Rule = Rule { bytes: 256, rounds: false, why: "as in ONNX Runtime" };
-
-/// The graph of a file, and in it the number of the nodes.
-const GRAPH: (u64, usize) = (7, 0);
-const NODE: u64 = 1;
 
 /// A message whose field 1 is a small number, the version, and that has a graph (field 7) before long.
 fn looks_like(start: &[u8]) -> bool {
@@ -67,20 +67,13 @@ fn looks_like(start: &[u8]) -> bool {
 }
 
 fn read_onnx(input: Input<'_>, options: &ReadOptions) -> Result<Imported, FormatError> {
-    let file = input.file_name().to_owned();
-    let bytes = Bytes::from(input.read_bytes()?);
-    let model: Model = decode_message(&file, &bytes)?;
-    let bad = |ModelFault { node, reason }: ModelFault| {
-        let path: Vec<(u64, usize)> = [GRAPH].into_iter().chain(node.map(|node| (NODE, node))).collect();
-        FormatError::at_byte(&file, message_place(&bytes, &path), reason)
-    };
-    let graph = model.graph.as_ref().ok_or_else(|| bad("there is no graph in it".to_owned().into()))?;
-    let shapes = Shapes::from_graph(graph, &options.dims).map_err(bad)?;
-    let lives = Lives::from_graph(graph, &shapes, model.operator_versions()).map_err(bad)?;
-    let mut gather = TraceGatherer::new(&file, options);
+    let decoded = DecodedModel::from_input(input)?;
+    let graph = decoded.graph()?;
+    let (_, lives) = decoded.follow_graph(&options.dims)?;
+    let mut gather = TraceGatherer::new(decoded.file_name(), options);
     gather.align_as(RULE);
     gather.set_metadata("framework", "ONNX");
-    model.producer.iter().for_each(|producer| gather.set_metadata("producer", producer.clone()));
+    decoded.model.producer.iter().for_each(|producer| gather.set_metadata("producer", producer.clone()));
     gather.set_metadata("clock", "nodes");
     for (name, value) in &options.dims {
         gather.set_metadata("dimension", format!("{name}={value}"));
@@ -142,7 +135,7 @@ fn dropped_values(graph: &Graph, lives: &Lives<'_>) -> Vec<Dropped> {
 mod tests {
     use prost::Message;
 
-    use super::messages::{Dim, Shape, TensorType, Type, ValueInfo};
+    use super::messages::{Dim, Model, Shape, TensorType, Type, ValueInfo};
     use super::testing::{graph, node};
     use super::*;
     use crate::formats::import::read;
