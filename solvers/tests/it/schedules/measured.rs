@@ -133,6 +133,6 @@ fn functions_without_inputs_are_scheduled_by_every_scheduler() {
         let problem = problem.clone().with_capacity(Bytes::new(capacity));
         let budget = || ScheduleBudget { work: Some(600), ..ScheduleBudget::default() };
         let found = schedulers().iter().filter_map(|scheduler| check(&problem, scheduler, budget())).count();
-        assert!(parts < 10 || found > 0, "no schedule in {parts} tenths of the peak");
+        assert!(parts < 12 || found > 0, "no schedule in {parts} tenths of the peak");
     }
 }
