@@ -298,7 +298,8 @@ fn model_of_onnx_is_scheduled_as_a_net_in_training() {
     let folder = tempdir().expect("a folder");
     let model = sample("squeezenet1_0_noweights.onnx");
     let model = model.as_str();
-    let found = json(folder.path(), &["schedule", model, "--scheduler", "in-core"], 0);
+    let arguments = ["schedule", model, "--scheduler", "in-core", "--planner", "best-fit"];
+    let found = json(folder.path(), &arguments, 0);
     assert_eq!(found["batch"], 1);
     assert!(found["schedules"][0]["seconds"].as_f64() > Some(0.0), "{found}");
     for (more, reason) in [
