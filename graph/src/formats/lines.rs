@@ -18,13 +18,22 @@ pub(super) fn split_header<'t>(
     Ok((header.ok_or_else(empty)?, lines))
 }
 
+/// What every header says of its file.
+#[derive(serde::Deserialize)]
+struct Kind {
+    planlab: String,
+    version: u32,
+}
+
+/// Whether the first line that is not empty is a header of this kind, of any version. `start` may be cut off behind it.
+pub(super) fn begins_with_header(start: &[u8], kind: &str) -> bool {
+    let mut lines = start.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty());
+    let header = lines.next().and_then(|line| serde_json::from_slice::<Kind>(line).ok());
+    header.is_some_and(|header| header.planlab == kind)
+}
+
 /// The header of a file of this kind, in version 1. A wrong kind is reported before errors in the fields.
 pub(super) fn parse_header<H: DeserializeOwned>(text: &str, kind: &str) -> Result<H, String> {
-    #[derive(serde::Deserialize)]
-    struct Kind {
-        planlab: String,
-        version: u32,
-    }
     let bad = |error: serde_json::Error| format!("not a header: {error}");
     let Kind { planlab, version } = serde_json::from_str(text).map_err(bad)?;
     if planlab != kind || version != 1 {

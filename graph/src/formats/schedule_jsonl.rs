@@ -19,7 +19,7 @@ use planlab_dsa::{BufferId, Bytes, Offset};
 use planlab_files::FormatError;
 use serde::{Deserialize, Serialize};
 
-use super::lines::{parse_header, split_header, to_line};
+use super::lines::{begins_with_header, parse_header, split_header, to_line};
 use crate::{BufferIds, Content, Event, FunctionId, MapId, Schedule, ScheduledBuffer, Task};
 
 #[derive(Deserialize, Serialize)]
@@ -81,6 +81,12 @@ struct RawEvent {
 }
 
 impl Schedule {
+    /// Whether a file that begins with these bytes is a schedule, by its header. They have to contain all of the header.
+    #[must_use]
+    pub fn begins_file(start: &[u8]) -> bool {
+        begins_with_header(start, "schedule")
+    }
+
     /// Reads a schedule. Errors name the file `file`. The result is well-formed, but not checked: see
     /// [`validate`](crate::validate_schedule).
     ///
@@ -241,6 +247,14 @@ mod tests {
         assert_eq!(schedule.events_of(Engine::In)[0].task, Task::CopyIn(MapId::from_index(0)));
         assert_eq!(schedule.write_jsonl(), text);
         assert_eq!(Schedule::read_jsonl("x", &schedule.write_jsonl()).as_ref(), Ok(&schedule));
+    }
+
+    #[test]
+    fn schedule_is_known_by_its_header() {
+        let begins = |text: &str| Schedule::begins_file(text.as_bytes());
+        assert!(begins(HEADER) && begins(&format!("\n{HEADER}\n{{\"buffer\":")));
+        assert!(!begins("") && !begins("{") && !begins(IMAGE));
+        assert!(!begins(&HEADER.replace(r#""schedule""#, r#""graph""#)));
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! | `events` | a schedule as data, when each of its events runs, and where its buffers lie |
 //! | `validate` | audits a schedule; shares nothing with what made it |
 //! | `bounds` | bounds on the time of every schedule |
+//! | `playback` | the run of a schedule from its file alone, without the net |
 //! | `verified` | a schedule that has passed the audit |
 //! | `error`, `outcome`, `scheduler` | the contract of a scheduler and its run |
 
@@ -14,6 +15,7 @@ mod bounds;
 mod error;
 mod events;
 mod outcome;
+mod playback;
 mod scheduler;
 mod training;
 mod validate;
@@ -22,15 +24,16 @@ mod verified;
 pub use bounds::{GradientSums, ScheduleBound, ScheduleEvidence, compute_bound, gradient_sums};
 pub use error::{ScheduleError, ScheduleHalt};
 pub use events::{
-    BufferIds, Completions, Content, Engine, Event, Schedule, ScheduledBuffer, Span, Stuck, Task, Timeline,
-    simulate_schedule,
+    BufferIds, Completions, Content, Engine, Event, EventId, Schedule, ScheduledBuffer, Span, Stuck, Task,
+    Timeline, simulate_schedule,
 };
 pub use outcome::{ScheduleBudget, ScheduleMark, ScheduleOutcome, SchedulerDescriptor};
+pub use playback::{EventWaits, Playback, PlaybackError, PlaybackTotals, ValueKind};
 pub use scheduler::{ScheduleRun, Scheduler, execute_scheduler, execute_scheduler_observed};
 pub use training::{
     ConvolutionAlgorithm, ConvolutionChoice, FeatureMap, Function, FunctionId, FunctionKind, Kernel, Machine,
     MapId, NetError, SchedulingProblem, Times, TimesError, TrainingNet, Work, WorkspaceLimitError,
 };
 pub(crate) use training::{EXACT, is_time};
-pub use validate::{Audited, EventId, Violation, validate_schedule};
+pub use validate::{Audited, Violation, validate_schedule};
 pub use verified::Verified;

@@ -41,7 +41,7 @@ pub use export::{
 pub use input::limits::InputLimits;
 pub use input::unpacked::{read_bytes, read_document};
 pub use names::is_file_name;
-pub use own::read_graph_from;
+pub use own::{read_graph_from, read_schedule_from};
 pub use planlab_files::FormatError;
 pub use read::{Document, check_input, read_trace, read_trace_from, recognise_document};
 pub use save::{compress_zstd, save_file, write_file};

@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use planlab_graph::{Graph, placement_problem, read_jsonl};
+use planlab_graph::{Graph, Schedule, placement_problem, read_jsonl};
 
 use super::csv::table;
 use super::csv::write::write_trace;
@@ -16,6 +16,25 @@ use super::{FormatError, InputLimits, ReadOptions, Trace};
 /// The first error, with its line.
 pub fn read_graph_from(file: &str, input: impl Read, limits: InputLimits) -> Result<Graph, FormatError> {
     read_jsonl(file, &Unpacked::new(file, input)?.read_document(file, limits)?)
+}
+
+/// Reads a schedule (JSON Lines, see [`Schedule::read_jsonl`]); `None` if the file has no header of a schedule. Errors name
+/// the file `file`.
+///
+/// # Errors
+///
+/// The first error, with its line.
+pub fn read_schedule_from(
+    file: &str,
+    input: impl Read,
+    limits: InputLimits,
+) -> Result<Option<Schedule>, FormatError> {
+    let mut input = Unpacked::new(file, input)?;
+    let start = input.peek_start();
+    if !Schedule::begins_file(start.strip_prefix(BYTE_ORDER_MARK).unwrap_or(start)) {
+        return Ok(None);
+    }
+    Schedule::read_jsonl(file, &input.read_document(file, limits)?).map(Some)
 }
 
 /// The live ranges of a graph's operations in the file's order.

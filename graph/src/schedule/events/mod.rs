@@ -4,5 +4,7 @@ mod placing;
 mod schedule;
 mod timeline;
 
-pub use schedule::{BufferIds, Completions, Content, Engine, Event, Schedule, ScheduledBuffer, Task};
+pub use schedule::{
+    BufferIds, Completions, Content, Engine, Event, EventId, Schedule, ScheduledBuffer, Task,
+};
 pub use timeline::{Span, Stuck, Timeline, simulate_schedule};

@@ -73,6 +73,50 @@ impl Task {
             Self::CopyIn(_) => Engine::In,
         }
     }
+
+    /// The kind of work, as files have it: `forward`, `copy-in`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Forward(_) => "forward",
+            Self::Recompute(_) => "recompute",
+            Self::Backward(_) => "backward",
+            Self::Accumulate(_) => "accumulate",
+            Self::CopyOut(_) => "copy-out",
+            Self::CopyIn(_) => "copy-in",
+        }
+    }
+
+    /// The index of its function, or of its map.
+    #[must_use]
+    pub const fn index(self) -> usize {
+        match self {
+            Self::Forward(id) | Self::Recompute(id) | Self::Backward(id) => id.index(),
+            Self::Accumulate(id) | Self::CopyOut(id) | Self::CopyIn(id) => id.index(),
+        }
+    }
+}
+
+/// Its name without a net: `forward 12`, `copy-in 7`.
+impl std::fmt::Display for Task {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {}", self.name(), self.index())
+    }
+}
+
+/// An event: its engine and its index there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventId {
+    /// The engine.
+    pub engine: Engine,
+    /// Its index there, from 0.
+    pub place: usize,
+}
+
+impl std::fmt::Display for EventId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "event {} of `{}`", self.place, self.engine)
+    }
 }
 
 /// The buffers of an event: few, so that they are part of it.
@@ -131,6 +175,16 @@ pub enum Content {
     Gradient(MapId),
 }
 
+/// Its name without a net: `map 7`, `gradient 7`.
+impl std::fmt::Display for Content {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Map(map) => write!(f, "map {map}"),
+            Self::Gradient(map) => write!(f, "gradient {map}"),
+        }
+    }
+}
+
 /// Memory on the device that holds one value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScheduledBuffer {
@@ -142,6 +196,16 @@ pub struct ScheduledBuffer {
     pub bytes: Bytes,
     /// Its offset; `None` in a draft. The first [`Schedule::base`] bytes are reserved.
     pub offset: Option<Offset>,
+}
+
+/// Its content, and its version after the first: `map 7, version 1`.
+impl std::fmt::Display for ScheduledBuffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.version {
+            0 => write!(f, "{}", self.content),
+            version => write!(f, "{}, version {version}", self.content),
+        }
+    }
 }
 
 /// A schedule of one iteration.
@@ -174,6 +238,24 @@ impl Schedule {
         &self.events[engine.index()]
     }
 
+    /// All events, engine by engine in the order of [`Engine::ALL`].
+    pub fn numbered_events(&self) -> impl Iterator<Item = (EventId, &Event)> {
+        Engine::ALL.into_iter().flat_map(move |engine| {
+            let numbered = self.events_of(engine).iter().enumerate();
+            numbered.map(move |(place, event)| (EventId { engine, place }, event))
+        })
+    }
+
+    /// An event.
+    ///
+    /// # Panics
+    ///
+    /// If there is no such event.
+    #[must_use]
+    pub fn find_event(&self, id: EventId) -> &Event {
+        &self.events_of(id.engine)[id.place]
+    }
+
     /// A buffer.
     ///
     /// # Panics
@@ -182,6 +264,30 @@ impl Schedule {
     #[must_use]
     pub fn buffer(&self, id: BufferId) -> &ScheduledBuffer {
         &self.buffers[id.index()]
+    }
+
+    /// The bytes of some buffers; a sum past 2^64 - 1 is that number.
+    ///
+    /// # Panics
+    ///
+    /// If there is no buffer with one of these ids.
+    #[must_use]
+    pub fn total_bytes(&self, buffers: &[BufferId]) -> Bytes {
+        let sizes = buffers.iter().map(|&id| self.buffer(id).bytes.get());
+        Bytes::new(sizes.fold(0, u64::saturating_add))
+    }
+
+    /// The bytes that an event copies to the host, or else those that it writes.
+    ///
+    /// # Panics
+    ///
+    /// If the event names a buffer that does not exist.
+    #[must_use]
+    pub fn moved_bytes(&self, event: &Event) -> Bytes {
+        match event.task {
+            Task::CopyOut(_) => self.total_bytes(&event.reads),
+            _ => self.total_bytes(&event.writes),
+        }
     }
 
     /// Adds a buffer without an offset, as the next version of its content.

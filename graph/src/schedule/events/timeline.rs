@@ -8,7 +8,7 @@
 //!
 //! O(n) for n events and their buffers: each start and each completion checks the next event of three engines.
 
-use planlab_dsa::{BufferId, Bytes};
+use planlab_dsa::Bytes;
 
 use super::schedule::{Completions, Engine, Event, Schedule};
 
@@ -87,11 +87,6 @@ pub fn simulate_schedule(schedule: &Schedule, capacity: Option<Bytes>) -> Result
     run.finish_timeline()
 }
 
-/// The bytes of some buffers; sizes in a file may exceed 64 bits in total.
-fn total_bytes(schedule: &Schedule, buffers: &[BufferId]) -> u64 {
-    buffers.iter().fold(0, |sum, &id| sum.saturating_add(schedule.buffer(id).bytes.get()))
-}
-
 struct Simulation<'s> {
     schedule: &'s Schedule,
     capacity: u64,
@@ -111,7 +106,7 @@ struct Simulation<'s> {
 
 impl<'s> Simulation<'s> {
     fn new(schedule: &'s Schedule, capacity: u64) -> Self {
-        let taken = schedule.base.get().saturating_add(total_bytes(schedule, &schedule.resident));
+        let taken = schedule.base.get().saturating_add(schedule.total_bytes(&schedule.resident).get());
         let mut freeing = vec![0_u32; schedule.buffers.len()];
         for event in Engine::ALL.into_iter().flat_map(|engine| schedule.events_of(engine)) {
             event.frees.iter().for_each(|id| freeing[id.index()] = freeing[id.index()].saturating_add(1));
@@ -160,7 +155,7 @@ impl<'s> Simulation<'s> {
     }
 
     fn start_event(&mut self, engine: Engine, event: &Event) {
-        let asked = total_bytes(self.schedule, &event.writes);
+        let asked = self.schedule.total_bytes(&event.writes).get();
         if self.taken.saturating_add(asked) > self.capacity {
             return;
         }
@@ -224,7 +219,8 @@ impl<'s> Simulation<'s> {
         let seconds = self.now;
         let place = |engine: Engine| self.started[engine.index()] as usize;
         if let Some(engine) = PRIORITY.into_iter().find(is_ready) {
-            let asked = self.next_event(engine).map_or(0, |event| total_bytes(self.schedule, &event.writes));
+            let asked =
+                self.next_event(engine).map_or(0, |event| self.schedule.total_bytes(&event.writes).get());
             let [asked, taken, capacity] = [asked, self.taken, self.capacity].map(Bytes::new);
             return Err(Stuck::OutOfMemory { seconds, engine, event: place(engine), asked, taken, capacity });
         }

@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::violation::EventId;
-use crate::{Completions, Engine, Event, FunctionId, MapId, Schedule, SchedulingProblem};
+use crate::{Completions, Engine, Event, EventId, FunctionId, MapId, Schedule, SchedulingProblem};
 
 /// The start of an event, and what is surely complete by then.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,15 +59,11 @@ impl<'a> Audit<'a> {
     }
 
     pub(super) fn events(&self) -> impl Iterator<Item = (EventId, &'a Event)> + use<'a> {
-        let schedule = self.schedule;
-        Engine::ALL.into_iter().flat_map(move |engine| {
-            let numbered = schedule.events_of(engine).iter().enumerate();
-            numbered.map(move |(place, event)| (EventId { engine, place }, event))
-        })
+        self.schedule.numbered_events()
     }
 
     pub(super) fn find_event(&self, id: EventId) -> &'a Event {
-        &self.schedule.events_of(id.engine)[id.place]
+        self.schedule.find_event(id)
     }
 
     pub(super) fn knows_map(&self, map: MapId) -> bool {

@@ -4,11 +4,11 @@
 use planlab_dsa::BufferId;
 
 use super::audit::{Audit, EventStart};
-use super::violation::{EventId, Violation};
-use crate::{Completions, Engine, MapId, Task};
+use super::violation::Violation;
+use crate::{Completions, Engine, EventId, MapId, Task};
 
 /// Relative error that sums of seconds may have.
-const TOLERANCE: f64 = 1e-9;
+pub(crate) const TOLERANCE: f64 = 1e-9;
 
 impl Audit<'_> {
     /// Finds the starts of all events: each is processed after everything that it waits for.

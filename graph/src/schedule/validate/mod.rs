@@ -27,7 +27,8 @@ use planlab_dsa::Bytes;
 
 use crate::{Schedule, SchedulingProblem};
 use audit::Audit;
-pub use violation::{EventId, Violation};
+pub(super) use clocks::TOLERANCE;
+pub use violation::Violation;
 
 /// The result for a correct schedule.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -65,7 +66,7 @@ mod tests {
 
     use super::*;
     use crate::schedule::training::shortcut_net;
-    use crate::{Content, Engine, Event, FunctionId, Machine, MapId, Task, simulate_schedule};
+    use crate::{Content, Engine, Event, EventId, FunctionId, Machine, MapId, Task, simulate_schedule};
 
     /// Keeps all maps, with every buffer on top of the one before.
     fn stacked() -> (SchedulingProblem, Schedule) {

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use planlab_dsa::BufferId;
 
 use super::audit::{Audit, Value};
-use super::violation::{EventId, Violation};
-use crate::{Content, Engine, Event, FunctionId, FunctionKind, MapId, Task};
+use super::violation::Violation;
+use crate::{Content, Engine, Event, EventId, FunctionId, FunctionKind, MapId, Task};
 
 impl Audit<'_> {
     fn number_value(&mut self, value: Value) -> usize {

@@ -2,22 +2,7 @@
 
 use planlab_dsa::{BufferId, Bytes};
 
-use crate::{Engine, FunctionId, MapId};
-
-/// An event: its engine and its index there.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EventId {
-    /// The engine.
-    pub engine: Engine,
-    /// Its index there, from 0.
-    pub place: usize,
-}
-
-impl std::fmt::Display for EventId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "event {} of `{}`", self.place, self.engine)
-    }
-}
+use crate::{EventId, FunctionId, MapId};
 
 /// A fault in a schedule.
 #[expect(missing_docs, reason = "the fields are named in the messages")]

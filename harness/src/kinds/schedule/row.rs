@@ -116,22 +116,13 @@ fn schedule_timeline(problem: &SchedulingProblem, schedule: &Verified) -> Timeli
     for engine in Engine::ALL {
         let events =
             schedule.schedule().events_of(engine).iter().zip(&schedule.timeline().spans[engine.index()]);
-        spans.extend(events.map(|(event, span)| {
-            let (task, name) = task_name(problem, event.task);
-            let written: u64 =
-                event.writes.iter().map(|&id| schedule.schedule().buffer(id).bytes.get()).sum();
-            let bytes = match event.task {
-                Task::CopyOut(map) => problem.net.map(map).bytes.get(),
-                _ => written,
-            };
-            TimelineSpan {
-                engine: engine.name().to_owned(),
-                task: task.to_owned(),
-                name: name.to_owned(),
-                bytes,
-                start_ns: nanoseconds_of(span.start),
-                end_ns: nanoseconds_of(span.end),
-            }
+        spans.extend(events.map(|(event, span)| TimelineSpan {
+            engine: engine.name().to_owned(),
+            task: event.task.name().to_owned(),
+            name: task_object(problem, event.task).to_owned(),
+            bytes: schedule.schedule().moved_bytes(event).get(),
+            start_ns: nanoseconds_of(span.start),
+            end_ns: nanoseconds_of(span.end),
         }));
     }
     let step = |&(at, bytes): &(f64, planlab_dsa::Bytes)| MemoryStep {
@@ -146,16 +137,11 @@ fn schedule_timeline(problem: &SchedulingProblem, schedule: &Verified) -> Timeli
     }
 }
 
-fn task_name(problem: &SchedulingProblem, task: Task) -> (&'static str, &str) {
-    let function = |id| problem.net.function(id).name.as_str();
-    let map = |id| problem.net.map(id).name.as_str();
+/// The name of a task's function or feature map.
+fn task_object(problem: &SchedulingProblem, task: Task) -> &str {
     match task {
-        Task::Forward(id) => ("forward", function(id)),
-        Task::Recompute(id) => ("recompute", function(id)),
-        Task::Backward(id) => ("backward", function(id)),
-        Task::Accumulate(id) => ("accumulate", map(id)),
-        Task::CopyOut(id) => ("copy-out", map(id)),
-        Task::CopyIn(id) => ("copy-in", map(id)),
+        Task::Forward(id) | Task::Recompute(id) | Task::Backward(id) => &problem.net.function(id).name,
+        Task::Accumulate(id) | Task::CopyOut(id) | Task::CopyIn(id) => &problem.net.map(id).name,
     }
 }
 
