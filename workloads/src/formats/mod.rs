@@ -36,7 +36,7 @@ pub use csv::write::{write_idealloc, write_minimalloc, write_plan, write_trace};
 pub use error::ExportError;
 pub use export::{
     IntoModelError, with_offline_plan, write_c_header, write_offline_plan, write_perfetto, write_plan_json,
-    write_requests,
+    write_requests, write_schedule_perfetto,
 };
 pub use input::limits::InputLimits;
 pub use input::unpacked::{read_bytes, read_document};

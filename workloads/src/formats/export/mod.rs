@@ -1,5 +1,5 @@
 //! Plans in the forms that other programs take: JSON, an offline plan of TensorFlow Lite Micro, a C header, a trace for
-//! Perfetto, the requests of a caching allocator.
+//! Perfetto (schedules, too), the requests of a caching allocator.
 
 mod c_header;
 mod perfetto;
@@ -11,7 +11,7 @@ mod tflite_into;
 pub(crate) mod tflite_micro;
 
 pub use c_header::write_c_header;
-pub use perfetto::write_perfetto;
+pub use perfetto::{write_perfetto, write_schedule_perfetto};
 pub use plan_json::write_plan_json;
 pub use requests::write_requests;
 pub use tflite_into::{IntoModelError, with_offline_plan};

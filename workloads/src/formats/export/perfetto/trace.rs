@@ -1,25 +1,16 @@
-//! A trace or a plan in the JSON of Chrome's trace viewer, which Perfetto (<https://ui.perfetto.dev>) opens.
-//!
-//! # References
-//!
-//! 1. Google, "Trace Event Format": metadata (`M`), counters (`C`), asynchronous slices (`b`, `e`).
+//! A trace or a plan: counters of each arena, and a track of its buffers.
 
 use std::collections::BTreeMap;
 
 use planlab_dsa::{ArenaId, Buffer, Plan, printable_line};
 use serde_json::{Value, json};
 
-use super::heights;
+use super::document::{ALL, Events, THREAD, counter_event, process_event};
 use crate::formats::Trace;
+use crate::formats::export::heights;
 use crate::formats::import::Framework;
 
-/// The process that holds the counters of all arenas. Perfetto takes process 0 and thread 0 for the idle task, so numbers
-/// begin at 1.
-const ALL: usize = 1;
-/// The thread of all events of a process.
-const THREAD: usize = 1;
-
-/// The process of an arena.
+/// The process of an arena; the first one holds the counters of all.
 const fn process_of(arena: usize) -> usize {
     ALL + 1 + arena
 }
@@ -35,7 +26,8 @@ const fn process_of(arena: usize) -> usize {
 #[must_use]
 pub fn write_perfetto(trace: &Trace, plan: Option<&Plan>, framework: Option<&Framework>) -> Vec<u8> {
     let clock = Clock::from_trace(trace);
-    let mut events = Events::new(trace);
+    let workload = trace.labels.meta_value("workload").map(printable_line);
+    let mut events = Events::new(&json!({ "workload": workload, "made by": "planlab export perfetto" }));
     events.push_event(&process_event(ALL, "memory"));
     write_reserved(trace, framework, &clock, &mut events);
     let heights = plan.map(|plan| heights(trace, plan));
@@ -54,37 +46,6 @@ pub fn write_perfetto(trace: &Trace, plan: Option<&Plan>, framework: Option<&Fra
     }
     write_slices(trace, plan, &clock, &mut events);
     events.finish_document()
-}
-
-/// The document as it is written, event by event: all of them as values would take thirty times the bytes of their text.
-struct Events(Vec<u8>);
-
-impl Events {
-    const JSON: &str = "names and numbers are JSON";
-
-    fn new(trace: &Trace) -> Self {
-        let head = json!({
-            "displayTimeUnit": "ns",
-            "otherData": { "workload": trace.labels.meta_value("workload").map(printable_line), "made by": "planlab export perfetto" },
-        });
-        let mut bytes = serde_json::to_vec(&head).expect(Self::JSON);
-        // The events are the last field of the object.
-        bytes.pop();
-        bytes.extend(b",\"traceEvents\":[");
-        Self(bytes)
-    }
-
-    fn push_event(&mut self, event: &Value) {
-        if self.0.last() != Some(&b'[') {
-            self.0.push(b',');
-        }
-        serde_json::to_writer(&mut self.0, event).expect(Self::JSON);
-    }
-
-    fn finish_document(mut self) -> Vec<u8> {
-        self.0.extend(b"]}\n");
-        self.0
-    }
 }
 
 /// Microseconds of a step.
@@ -116,15 +77,6 @@ impl Clock {
     fn time_of_raw(&self, step: u64) -> f64 {
         step as f64 * self.scale
     }
-}
-
-fn process_event(pid: usize, name: &str) -> Value {
-    let args = json!({ "name": printable_line(name) });
-    json!({ "ph": "M", "name": "process_name", "pid": pid, "tid": THREAD, "args": args })
-}
-
-fn counter_event(pid: usize, name: &str, at: f64, bytes: u64) -> Value {
-    json!({ "ph": "C", "name": name, "pid": pid, "tid": THREAD, "ts": at, "args": { "bytes": bytes } })
 }
 
 /// Writes a counter that has one value from the first step to the last.
@@ -220,26 +172,14 @@ mod tests {
     use planlab_dsa::Offset;
 
     use super::*;
+    use crate::formats::export::perfetto::document::{counter_points as counters, parse_events};
     use crate::formats::export::testing::planned;
     use crate::formats::testing::trace;
-
-    fn events(bytes: &[u8]) -> Vec<Value> {
-        let mut document: Value = serde_json::from_slice(bytes).expect("JSON");
-        serde_json::from_value(document["traceEvents"].take()).expect("an array")
-    }
-
-    fn counters(events: &[Value], name: &str) -> Vec<(f64, u64)> {
-        let of_name = events.iter().filter(|event| event["ph"] == "C" && event["name"] == name);
-        let point = |event: &Value| {
-            (event["ts"].as_f64().expect("a time"), event["args"]["bytes"].as_u64().expect("bytes"))
-        };
-        of_name.map(point).collect()
-    }
 
     #[test]
     fn counters_and_slices_say_what_the_plan_says() {
         let (trace, plan) = planned();
-        let events = events(&write_perfetto(&trace, Some(&plan), None));
+        let events = parse_events(&write_perfetto(&trace, Some(&plan), None));
         assert_eq!(counters(&events, "load"), [(0.0, 64), (1.0, 96), (3.0, 80), (4.0, 48), (5.0, 0)]);
         assert_eq!(counters(&events, "height"), [(0.0, 96), (5.0, 96)]);
         assert_eq!(counters(&events, "highest end"), [(0.0, 64), (1.0, 96), (4.0, 48), (5.0, 0)]);
@@ -261,7 +201,7 @@ mod tests {
         let text = "# arena fast: 100\n# arena slow: 900\nid,lower,upper,size,arena\na,0,2,60,fast\nb,1,3,700,slow\n";
         let trace = trace(text);
         let plan = Plan::from_offsets([0, 0].map(Offset::new));
-        let events = events(&write_perfetto(&trace, Some(&plan), None));
+        let events = parse_events(&write_perfetto(&trace, Some(&plan), None));
         let highest = |name: &str, pid: usize| {
             let own = events.iter().filter(|event| event["pid"] == pid && event["name"] == name);
             own.filter_map(|event| event["args"]["bytes"].as_u64()).max()
@@ -273,7 +213,7 @@ mod tests {
     #[test]
     fn a_trace_alone_has_its_load() {
         let (trace, _) = planned();
-        let events = events(&write_perfetto(&trace, None, None));
+        let events = parse_events(&write_perfetto(&trace, None, None));
         assert_eq!(counters(&events, "load").len(), 5);
         assert!(counters(&events, "height").is_empty() && counters(&events, "highest end").is_empty());
     }
