@@ -53,7 +53,7 @@ pub(crate) enum ExportFormat {
     TfliteMicro,
     /// A C header with the offsets of a plan
     CHeader,
-    /// JSON for ui.perfetto.dev: load, height, and a track for each arena
+    /// JSON for ui.perfetto.dev: load, height, and a track for each arena; of a schedule, its three tracks and its memory
     Perfetto,
     /// Sizes and offsets in order of request, for a caching allocator
     Requests,
@@ -102,7 +102,7 @@ pub(crate) struct ImportArgs {
 pub(crate) struct ExportArgs {
     #[arg(value_enum)]
     pub(crate) format: ExportFormat,
-    /// A trace file, a workload key, or - for stdin
+    /// A trace file, a workload key, or - for stdin; for `perfetto` also a schedule
     pub(crate) trace: String,
     /// A plan file, whose offsets are written too
     pub(crate) plan: Option<String>,

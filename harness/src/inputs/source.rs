@@ -168,7 +168,8 @@ pub(crate) fn open_reader(argument: &str) -> Result<Box<dyn Read>, Failure> {
     })
 }
 
-fn open_file(path: &Path, name: &str) -> Result<File, Failure> {
+/// Opens a file that errors call `name`.
+pub(super) fn open_file(path: &Path, name: &str) -> Result<File, Failure> {
     Ok(File::open(path).with_context(|| InFile(name.to_owned()))?)
 }
 

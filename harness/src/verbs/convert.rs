@@ -1,10 +1,12 @@
 //! `generate`, `import` and `export`.
 
 use planlab_dsa::{BufferId, Instance, Plan, printable_line};
+use planlab_graph::Playback;
 use planlab_workloads::formats::import::{self, Dropped, Framework, Part};
 use planlab_workloads::formats::{
     Dialect, IntoModelError, with_offline_plan, write_c_header, write_idealloc, write_minimalloc,
-    write_offline_plan, write_perfetto, write_plan, write_plan_json, write_requests, write_trace,
+    write_offline_plan, write_perfetto, write_plan, write_plan_json, write_requests, write_schedule_perfetto,
+    write_trace,
 };
 use planlab_workloads::{ReadOptions, Trace, synthetic};
 use serde_json::{Value, json};
@@ -125,6 +127,9 @@ pub(crate) fn export_trace(args: &ExportArgs, output: Output) -> Verdict {
     let target = Target::open_argument(&args.output, read.into_iter().flatten().map(String::as_str))?;
     let scratch = scratch_folder()?;
     let source = Source::resolve_argument(&args.trace, &args.reading, scratch.path())?;
+    if let Some(playback) = inputs::open_playback(&source)? {
+        return export_schedule(args, &playback, target, output);
+    }
     let mut imported = inputs::open_parts(&source)?;
     std::mem::take(&mut imported.dropped).iter().for_each(|dropped| print_note(&dropped.to_string()));
     let Part { trace, framework, .. } = imported.chosen_part(&source.name, &source.read_options()?)?;
@@ -157,6 +162,34 @@ pub(crate) fn export_trace(args: &ExportArgs, output: Output) -> Verdict {
     };
     let hand_overs = plan.map_or(0, |plan| plan.in_place.len());
     written_with((target, &args.output), &bytes, &trace, &json!({ "hand_overs": hand_overs }), output)
+}
+
+/// Writes a schedule in the only format that holds one.
+fn export_schedule(args: &ExportArgs, playback: &Playback, target: Target, output: Output) -> Verdict {
+    let name = inputs::input_name(&args.trace);
+    let refuse = |reason: &str| Err(Failure::from_usage(format!("{name}: {reason}")).in_file(name, None));
+    if args.format != ExportFormat::Perfetto {
+        return refuse("a schedule can be exported as `perfetto` alone");
+    }
+    if args.plan.is_some() {
+        return refuse("a schedule has its own offsets, and takes no plan");
+    }
+    let written = target.write_all(&write_schedule_perfetto(playback));
+    if args.output == "-" {
+        return written.map(|()| Exit::Complete);
+    }
+    let totals = playback.totals();
+    let events = playback.schedule().numbered_events().count();
+    let value = json!({
+        "version": JSON_VERSION,
+        "output": args.output,
+        "events": events,
+        "seconds": totals.seconds,
+        "peak": totals.peak,
+    });
+    let text =
+        format!("{events} events in {:.6} s, peak {}", totals.seconds, format_memory(totals.peak.get()));
+    tell_written(written, &args.output, value, &text, output)
 }
 
 /// Refuses hand-overs unless they are asked for, where the format cannot say which buffer overwrites which, or where its
