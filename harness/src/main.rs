@@ -137,7 +137,7 @@ fn run_verb(cli: Cli) -> Verdict {
         Verb::AddWorkload(args) => verbs::add_workload::run(&args, output),
         Verb::Explain(args) => verbs::explain::run(&args, output),
         #[cfg(feature = "reports")]
-        Verb::Show(args) => verbs::picture::show_trace(&args, output),
+        Verb::Show(args) => verbs::picture::show_argument(&args, output),
         #[cfg(feature = "reports")]
         Verb::Report(args) => verbs::picture::write_report(&args, output),
         #[cfg(feature = "reports")]

@@ -35,6 +35,13 @@ pub(crate) struct Reading {
     pub(crate) parts: Parts,
 }
 
+impl Reading {
+    /// Whether it changes how a file is read.
+    pub(crate) fn is_said(&self) -> bool {
+        self.align.is_some() || self.pins || self.in_place.is_some() || self.parts.is_said()
+    }
+}
+
 /// The answer to a question that has a default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Choice {
@@ -52,6 +59,12 @@ pub(crate) struct Parts {
     /// Fix a dynamic dimension of a model
     #[arg(long = "dim", value_name = "NAME=VALUE", value_parser = parse_dimension)]
     pub(crate) dims: Vec<(String, u64)>,
+}
+
+impl Parts {
+    fn is_said(&self) -> bool {
+        self.part.is_some() || !self.dims.is_empty()
+    }
 }
 
 pub(super) fn parse_dimension(text: &str) -> Result<(String, u64), String> {

@@ -175,9 +175,9 @@ pub(crate) struct ExplainArgs {
 #[cfg(feature = "reports")]
 #[derive(Debug, Args)]
 pub(crate) struct ShowArgs {
-    /// A trace file, a workload key, or - for stdin
+    /// A trace file, a workload key, a schedule, or - for stdin
     pub(crate) trace: String,
-    /// Plan files; a page (.html) shows any number of them side by side
+    /// Plan files; a page (.html) shows any number of them side by side. After a schedule, other schedules of the net
     #[arg(value_name = "PLAN")]
     pub(crate) plans: Vec<String>,
     #[command(flatten)]
@@ -189,6 +189,9 @@ pub(crate) struct ShowArgs {
     /// 600, the legend is below the map [default: 1200x640]
     #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = parse_pixels)]
     pub(crate) size: Option<(u32, u32)>,
+    /// The memory that the page of schedules draws [default: that of the schedule's machine, if it is built in]
+    #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
+    pub(crate) capacity: Option<u64>,
 }
 
 /// The most pixels of a picture on one side.

@@ -9,7 +9,9 @@ mod source;
 
 pub(crate) use files::NamedFiles;
 pub(crate) use hints::{Carried, Hints, carried_plan};
-pub(crate) use playbacks::{open_playback, read_playback};
+pub(crate) use playbacks::open_playback;
+#[cfg(feature = "reports")]
+pub(crate) use playbacks::read_playback;
 pub(crate) use source::{
     Source, import_parts, input_limits, input_name, open_document, open_parts, open_trace, parse_alignment,
     plan_file, read_file_bytes, read_file_document, read_plan, refuse_several_arenas, set_limit,

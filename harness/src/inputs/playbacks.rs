@@ -15,6 +15,7 @@ pub(crate) fn open_playback(source: &Source) -> Result<Option<Playback>, Failure
 }
 
 /// The run of the schedule that an argument names.
+#[cfg_attr(not(feature = "reports"), expect(dead_code, reason = "for pages"))]
 pub(crate) fn read_playback(argument: &str) -> Result<Playback, Failure> {
     let name = input_name(argument);
     let schedule = read_schedule_from(name, open_reader(argument)?, input_limits())?;

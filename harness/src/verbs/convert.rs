@@ -171,8 +171,10 @@ fn export_schedule(args: &ExportArgs, playback: &Playback, target: Target, outpu
     if args.format != ExportFormat::Perfetto {
         return refuse("a schedule can be exported as `perfetto` alone");
     }
-    if args.plan.is_some() {
-        return refuse("a schedule has its own offsets, and takes no plan");
+    if args.plan.is_some() || args.reading.is_said() {
+        return refuse(
+            "a schedule has its own offsets: it takes no plan, --align, --pins, --in-place, --part or --dim",
+        );
     }
     let written = target.write_all(&write_schedule_perfetto(playback));
     if args.output == "-" {

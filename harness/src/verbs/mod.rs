@@ -24,6 +24,8 @@ pub(crate) mod query;
 pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod schedule;
+#[cfg(feature = "reports")]
+mod schedule_page;
 pub(crate) mod simulate;
 pub(crate) mod store;
 pub(crate) mod sweep;

@@ -74,7 +74,7 @@ impl Ranks {
 }
 
 /// The command line of this process, as a shell reads it.
-fn command_line() -> String {
+pub(super) fn command_line() -> String {
     let arguments = std::env::args_os().skip(1).map(|argument| argument.to_string_lossy().into_owned());
     let quoted = arguments.map(|argument| match shlex::try_quote(&argument) {
         Ok(quoted) => quoted.into_owned(),

@@ -16,7 +16,7 @@ use planlab_workloads::{Trace, expected, recorded};
 use serde_json::json;
 
 use super::arenas::ArenaSizes;
-use super::page;
+use super::{page, schedule_page};
 use crate::cli::{Optimizer, ReportArgs, ShowArgs};
 use crate::inputs::network::{self, Network};
 use crate::inputs::{self, Source};
@@ -38,14 +38,22 @@ enum Picture {
     Html,
 }
 
-pub(crate) fn show_trace(args: &ShowArgs, output: Output) -> Verdict {
+/// Shows what the first argument names: a trace with plans of it, or schedules.
+pub(crate) fn show_argument(args: &ShowArgs, output: Output) -> Verdict {
+    let scratch = scratch_folder()?;
+    let source = Source::resolve_argument(&args.trace, &args.reading, scratch.path())?;
+    match inputs::open_playback(&source)? {
+        Some(playback) => schedule_page::show_schedules(args, playback, output),
+        None => show_trace(args, &source, output),
+    }
+}
+
+fn show_trace(args: &ShowArgs, source: &Source, output: Output) -> Verdict {
     let kind = picture_kind(args)?;
     let path = args.output.display().to_string();
     let read = std::iter::once(&args.trace).chain(&args.plans).map(String::as_str);
     let target = Target::open_file(&args.output, read)?;
-    let scratch = scratch_folder()?;
-    let source = Source::resolve_argument(&args.trace, &args.reading, scratch.path())?;
-    let mut imported = inputs::open_parts(&source)?;
+    let mut imported = inputs::open_parts(source)?;
     std::mem::take(&mut imported.dropped).iter().for_each(|dropped| print_note(&dropped.to_string()));
     let Part { trace, framework, .. } = imported.chosen_part(&source.name, &source.read_options()?)?;
     trace.notices.iter().for_each(|notice| print_note(notice));
@@ -94,6 +102,9 @@ fn picture_kind(args: &ShowArgs) -> Result<Picture, Failure> {
         }
         Some("html") if args.size.is_some() => {
             Err(Failure::from_usage("--size needs a picture (.svg, .png); a page (.html) fits its window"))
+        }
+        _ if args.capacity.is_some() => {
+            Err(Failure::from_usage("--capacity is for schedules; a trace has its own"))
         }
         Some("svg") => Ok(Picture::Svg),
         Some("png") => Ok(Picture::Png),

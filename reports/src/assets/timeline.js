@@ -1,4 +1,3 @@
-"use strict";
 // Zooms the time axis of a timeline: wheel, buttons, keys and dragging. The picture is whole without it.
 for (const figure of document.querySelectorAll("figure.timeline")) {
   const WHOLE = 1e6;
@@ -19,26 +18,16 @@ for (const figure of document.querySelectorAll("figure.timeline")) {
     if (text !== undefined) made.textContent = text;
     return made;
   };
-  const round = (raw) => {
-    const power = 10 ** Math.floor(Math.log10(raw));
-    return ([1, 2, 5].find((factor) => factor * power >= raw * (1 - 1e-9)) || 10) * power;
-  };
-  const time = (ns, step) => {
-    if (Math.abs(ns) < step / 2) return "0";
-    const [size, unit] = total >= 1e9 && step >= 1e7 ? [1e9, "s"] : step >= 1e4 ? [1e6, "ms"] : [1e3, "\u00b5s"];
-    const digits = Math.max(0, -Math.floor(Math.log10(step / size) + 1e-9));
-    return (ns / size).toFixed(digits) + " " + unit;
-  };
   const paint = () => {
     waiting = false;
     view.setAttribute("viewBox", `${start} 0 ${span} ${inner}`);
     const [from, wide] = [(start / WHOLE) * total, (span / WHOLE) * total];
-    const step = round(wide / 8);
+    const step = roundStep(wide / 8);
     const marks = [];
     for (let at = Math.ceil(from / step - 1e-9) * step; at <= from + wide * (1 + 1e-9); at += step) {
       const x = left + ((at - from) / wide) * width;
       marks.push(element("path", { d: `M${x} ${bottom}v5`, fill: "none", class: "ink-muted-stroke" }));
-      marks.push(element("text", { x, y: bottom + 20, "text-anchor": "middle", class: "ink-text-fill" }, time(at, step)));
+      marks.push(element("text", { x, y: bottom + 20, "text-anchor": "middle", class: "ink-text-fill" }, tickText(at, step, total)));
     }
     ticks.replaceChildren(...marks);
   };

@@ -64,13 +64,14 @@ pub(crate) fn category_color(name: Option<&str>, number: usize) -> RGBColor {
     let base = name.map(|name| name.split(':').next().unwrap_or(name));
     match base {
         None => RGBColor(0x6f, 0x9f, 0xd0),
-        Some("activation" | "forward" | "feature") => BLUE,
+        Some("activation" | "forward" | "feature" | "kept") => BLUE,
         Some("gradient" | "grad" | "backward") => ORANGE,
-        Some("workspace") => PURPLE,
+        Some("workspace" | "recompute" | "recomputed") => PURPLE,
+        Some("accumulate" | "reserved") => GRAY,
         Some("temporary" | "temp") => RGBColor(0x9c, 0x6b, 0x3f),
-        Some("param" | "parameter" | "weight") => GREEN,
+        Some("param" | "parameter" | "weight" | "copy-out" | "copied") => GREEN,
         Some("input" | "data") => RGBColor(0xb0, 0x8d, 0x00),
-        Some("optimizer" | "state") => PINK,
+        Some("optimizer" | "state" | "copy-in" | "copied and recomputed") => PINK,
         Some(_) => series_color(number + 5),
     }
 }

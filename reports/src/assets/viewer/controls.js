@@ -6,18 +6,34 @@ const element = (name, text, attributes = {}) => {
   return made;
 };
 
-const stepText = (model, step) => countText(model.stepOf(step));
+// What an event waits for, each as a word and names.
+const waitFacts = (streams, event) => {
+  const { after, room, started } = streams.waits(event);
+  const facts = [["waits for", after], ["waits for its addresses until the end of", room], ["waits for the start of", started]];
+  return facts.filter(([, events]) => events.length > 0).map(([word, events]) => [word, events.map(streams.name).join(", ")]);
+};
+const eventFacts = ({ streams }, event) => {
+  const { stream, start, end, bytes } = streams;
+  const isFirst = event === 0 || stream[event - 1] !== stream[event];
+  const idle = start[event] - (isFirst ? 0 : end[event - 1]);
+  const facts = [["name", streams.name(event)], ["stream", streams.names[stream[event]]], ["bytes", exactText(bytes[event])]];
+  facts.push(["time", `from ${timeText(start[event])} to ${timeText(end[event])}, ${timeText(end[event] - start[event])}`]);
+  if (idle > 0) facts.push(["stream idle before it", timeText(idle)]);
+  return facts.concat(waitFacts(streams, event));
+};
 
 const factsOf = (model, buffer) => {
   const { size, requested } = model.buffers;
   const [from, to] = [model.first[buffer], model.first[buffer + 1] - 1];
-  const facts = [["name", model.name(buffer)], ["category", model.category(buffer)], ["operation", model.op(buffer)], ["size", exactText(size[buffer])]];
+  const facts = [["name", model.name(buffer)], ["category", model.category(buffer)], [model.isTimed ? "written by" : "operation", model.op(buffer)], ["size", exactText(size[buffer])]];
   if (requested && requested[buffer] !== size[buffer]) facts.push(["requested", exactText(requested[buffer])]);
-  if (from <= to) facts.push(["life", `from step ${stepText(model, model.start[from])} to ${stepText(model, model.end[to])}`]);
+  if (from <= to) facts.push(["life", `from ${model.momentText(model.start[from])} to ${model.stepText(model.end[to])}`]);
   for (const panel of model.panels) {
     const low = from <= to ? panel.low[from] : NaN;
     facts.push([`offset, ${panel.name}`, Number.isNaN(low) ? "not said" : exactText(low)]);
   }
+  const writer = model.streams ? model.buffers.writer[buffer] : 0;
+  if (writer > 0) facts.push(...waitFacts(model.streams, writer - 1).map(([word, names]) => [`${model.op(buffer)} ${word}`, names]));
   return facts.filter(([, text]) => text !== "");
 };
 
@@ -29,6 +45,9 @@ const liveAt = (model, step) => {
   live.sort((one, other) => model.size[other] - model.size[one] || one - other);
   return live;
 };
+
+// The maps of one page whose steps are times have one axis.
+const timed = [];
 
 for (const figure of document.querySelectorAll("figure.viewer")) {
   const model = modelOf(figure.querySelector("script.data"));
@@ -55,6 +74,15 @@ for (const figure of document.querySelectorAll("figure.viewer")) {
     item.append(swatch);
     return [item, text];
   };
+  // The tasks of the streams that there are.
+  const taskItems = (colors) => {
+    if (!model.streams) return [];
+    const of = model.buffers.categories.length;
+    const used = model.streams.tasks.map((text, at) => (model.streams.task.includes(at) ? [key(text, colors.categories[of + at])] : [])).flat();
+    const [streams, memory] = [[element("li", "streams:"), ""], [element("li", "memory:"), ""]];
+    for (const [item, text] of used) item.append(element("span", text));
+    return [streams, ...used, memory];
+  };
   const legend = (classes, colors) => {
     const used = new Uint32Array(classes.names.length);
     for (const of of classes.of) used[of]++;
@@ -70,11 +98,11 @@ for (const figure of document.querySelectorAll("figure.viewer")) {
       ...(isHeld ? [key("not held", colors.outside)] : [key("free", colors.free)]),
       key(isHeld ? "free below a buffer, or held and not in use" : "free below a buffer", "", "hatched"),
       key("height", colors.height, "line"),
-      key("load, peak step", colors.ink, "line dashed"),
+      key(model.isTimed ? "peak" : "load, peak step", colors.ink, "line dashed"),
     ];
     for (const [item, text] of rest) item.append(element("span", text));
     for (const [item] of rest.slice(0, 1)) item.firstChild.style.outline = `1px solid ${colors.ink}`;
-    figure.querySelector(".keys").replaceChildren(...[...items, ...rest].map(([item]) => item));
+    figure.querySelector(".keys").replaceChildren(...[...taskItems(colors), ...items, ...rest].map(([item]) => item));
   };
   const recolor = () => {
     map.colors = model.colors[theme.matches && !isPrinted ? "dark" : "light"];
@@ -105,8 +133,8 @@ for (const figure of document.querySelectorAll("figure.viewer")) {
     slider.value = step;
     const used = model.inUse(step);
     const pieces = liveAt(model, step);
-    const share = model.load.bytes > 0 ? `, ${shareText(used / model.load.bytes)} of the load` : "";
-    const text = `${stepText(model, step)}: ${bytesText(used)} in use by ${countText(pieces.length)} buffers${share}`;
+    const share = model.load.bytes > 0 ? `, ${shareText(used / model.load.bytes)} of the ${model.loadWord}` : "";
+    const text = `${model.stepText(step)}: ${bytesText(used)} in use by ${countText(pieces.length)} buffers${share}`;
     figure.querySelector(".step output").textContent = text;
     slider.setAttribute("aria-valuetext", text);
     live.replaceChildren(...pieces.slice(0, LIVE).map((piece) => {
@@ -222,18 +250,21 @@ for (const figure of document.querySelectorAll("figure.viewer")) {
   }, { passive: false });
 
   let grip = null;
+  const point = (buffer, task) => {
+    if (buffer === map.hovered && task === map.event) return;
+    [map.hovered, map.event] = [buffer, task];
+    map.draw();
+  };
   const hover = (event) => {
-    const buffer = map.bufferAt(at(event));
-    if (buffer !== map.hovered) {
-      map.hovered = buffer;
-      map.draw();
-    }
-    tip.hidden = buffer === null;
-    if (buffer === null) return;
-    tip.textContent = factsOf(model, buffer).map(([name, text]) => (name === "name" ? text : `${name}: ${text}`))
-      .concat(model.stack(buffer).slice(0, 3)).join("\n");
     const box = canvas.getBoundingClientRect();
     const [left, top] = [event.clientX - box.left, event.clientY - box.top];
+    const task = map.eventAt(left, top);
+    const buffer = task === null ? map.bufferAt(at(event)) : null;
+    point(buffer, task);
+    tip.hidden = buffer === null && task === null;
+    if (tip.hidden) return;
+    const [facts, stack] = task === null ? [factsOf(model, buffer), model.stack(buffer).slice(0, 3)] : [eventFacts(model, task), []];
+    tip.textContent = facts.map(([name, text]) => (name === "name" ? text : `${name}: ${text}`)).concat(stack).join("\n");
     tip.style.left = (left > box.width / 2 ? Math.max(0, left - tip.offsetWidth - 12) : left + 14) + "px";
     tip.style.top = Math.min(top + 14, box.height - tip.offsetHeight) + "px";
   };
@@ -260,11 +291,13 @@ for (const figure of document.querySelectorAll("figure.viewer")) {
   for (const end of ["pointerup", "pointercancel"]) canvas.addEventListener(end, release);
   canvas.addEventListener("pointerleave", () => {
     tip.hidden = true;
-    if (map.hovered === null) return;
-    map.hovered = null;
-    map.draw();
+    point(null, null);
   });
 
+  if (model.isTimed) {
+    timed.push(map);
+    map.moved = (view) => timed.forEach((other) => { if (other !== map) other.follow(view); });
+  }
   pick(null);
   recolor();
   setStep(model.load.step);

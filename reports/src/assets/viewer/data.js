@@ -50,6 +50,18 @@ const curveOf = ({ counted, end, size, count }) => {
   return { at, bytes };
 };
 
+// The events of a schedule; each awaits at most one of each stream.
+const streamsOf = ({ names, tasks, ...packed }) => {
+  const events = unpacked(packed);
+  const awaited = (list, width, event) => Array.from(list.subarray(width * event, width * (event + 1)), (number) => number - 1).filter((at) => at >= 0);
+  return {
+    names, tasks, ...events,
+    count: events.start.length,
+    name: (event) => `${tasks[events.task[event]]} ${events.of[event]}`,
+    waits: (event) => ({ after: awaited(events.after, 3, event), room: awaited(events.room, 3, event), started: awaited(events.with, 1, event) }),
+  };
+};
+
 const modelOf = (script) => {
   const data = JSON.parse(script.textContent);
   const pieces = unpacked(data.pieces);
@@ -70,6 +82,10 @@ const modelOf = (script) => {
     return { ...panel, low: places, held: panel.held && unpacked(panel.held) };
   });
   const model = { ...data, ...pieces, pieces: undefined, count, bufferOf, first, buffers, panels };
+  model.streams = data.streams && streamsOf(data.streams);
+  // Steps may be nanoseconds.
+  model.isTimed = data.clock === "ns";
+  model.loadWord = model.isTimed ? "peak" : "load";
   model.curve = curveOf(model);
   model.name = (buffer) => (names ? names[buffer] : String(buffer));
   model.category = (buffer) => (buffers.category && buffers.category[buffer] ? categories[buffers.category[buffer] - 1] : "");
@@ -98,6 +114,9 @@ const modelOf = (script) => {
     const at = after(origins.ranks, rank) - 1;
     return at < 0 ? rank : origins.steps[at];
   };
+  model.stepText = (step) => (model.isTimed ? timeText(step) : countText(model.stepOf(step)));
+  model.momentText = (step) => (model.isTimed ? "" : "step ") + model.stepText(step);
+  model.spanText = (steps) => (model.isTimed ? timeText(steps) : countText(Math.round(steps)) + " steps");
   return model;
 };
 

@@ -2,15 +2,11 @@
 const LEFT = 78;
 const RIGHT = 24;
 const CURVE = { top: 20, height: 70 };
+const STREAM = { height: 22, pitch: 26 };
 const TITLE = 26;
 const AXIS = 34;
 const PANEL_HEIGHTS = [400, 250, 200];
 const FONT = "12px system-ui, 'DejaVu Sans', sans-serif";
-
-const roundStep = (raw) => {
-  const power = 10 ** Math.floor(Math.log10(raw));
-  return ([1, 2, 5].find((factor) => factor * power >= raw * (1 - 1e-9)) || 10) * power;
-};
 
 // A step of an axis of bytes, a power of two, and the unit of its words.
 const bytesAxis = (raw, high) => {
@@ -21,6 +17,8 @@ const bytesAxis = (raw, high) => {
 };
 
 const linear = (part) => (part <= 10 ? part / 3294 : ((part / 255 + 0.055) / 1.055) ** 2.4);
+// Black or white, whichever has the higher contrast by WCAG.
+const inkOn = ([red, green, blue]) => (0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue) > 0.179 ? "#000" : "#fff");
 
 const mapOf = (canvas, model) => {
   const context = canvas.getContext("2d", { alpha: false });
@@ -29,12 +27,16 @@ const mapOf = (canvas, model) => {
   // A capacity that is far above everything would leave the map flat.
   const tallest = model.capacity && model.capacity <= 2 * highest ? Math.max(highest, model.capacity) : highest;
   const whole = { from: 0, to: Math.max(1, model.horizon), low: 0, high: tallest * 1.03 };
-  const least = { time: Math.min(4, whole.to), bytes: Math.min(64, whole.high) };
+  const least = { time: Math.min(model.isTimed ? 1000 : 4, whole.to), bytes: Math.min(64, whole.high) };
+  // Streams lie above the curve, which makes room for them.
+  const lanes = model.streams ? model.streams.names.length : 0;
+  const lanesTop = 4;
+  const curveTop = CURVE.top + lanes * STREAM.pitch + (lanes > 0 ? 8 : 0);
   const panelHeight = PANEL_HEIGHTS[Math.min(count, PANEL_HEIGHTS.length) - 1];
-  const tops = model.panels.map((_, at) => CURVE.top + CURVE.height + TITLE + at * (panelHeight + TITLE));
+  const tops = model.panels.map((_, at) => curveTop + CURVE.height + TITLE + at * (panelHeight + TITLE));
   const bottom = tops[count - 1] + panelHeight;
   const paint = painter(model);
-  const map = { view: { ...whole }, step: model.load.step, picked: null, hovered: null, colors: null, tints: null };
+  const map = { view: { ...whole }, step: model.load.step, picked: null, hovered: null, event: null, colors: null, tints: null };
   let [width, ratio, waiting, images, bright] = [0, 1, false, [], new Uint8Array(0)];
 
   const resize = () => {
@@ -66,12 +68,65 @@ const mapOf = (canvas, model) => {
     context.fillText(text, left, top);
   };
 
+  const laneTop = (lane) => lanesTop + lane * STREAM.pitch;
+  const fitted = (text, room) => (text.length > room ? text.slice(0, Math.max(1, room - 1)) + "\u2026" : text);
+  const eventBox = (event) => {
+    const { stream, start, end } = model.streams;
+    const [left, right] = [Math.max(LEFT - 9, x(start[event])), Math.min(LEFT + width + 9, x(end[event]))];
+    return [left, laneTop(stream[event]), Math.max(1, right - left), STREAM.height];
+  };
+  const inLanes = (act) => {
+    context.save();
+    context.beginPath();
+    context.rect(LEFT, 0, width, laneTop(lanes));
+    context.clip();
+    act();
+    context.restore();
+  };
+  // Neighbours in a stream alternate between two shades.
+  const drawStreams = () => {
+    const { view, colors } = map;
+    const { names, count, task, start, end } = model.streams;
+    names.forEach((name, lane) => {
+      context.fillStyle = colors.free;
+      context.fillRect(LEFT, laneTop(lane), width, STREAM.height);
+      say(name, LEFT - 8, laneTop(lane) + STREAM.height / 2 + 4, colors.ink, "right");
+    });
+    const shades = model.streams.tasks.map((_, at) => SHADES.slice(0, 2).map((shade) =>
+      mixed(rgbOf(colors.categories[model.buffers.categories.length + at]), rgbOf(colors.ink), shade)));
+    inLanes(() => {
+      for (let event = 0; event < count; event++) {
+        if (end[event] < view.from || start[event] > view.to) continue;
+        const [left, top, wide, tall] = eventBox(event);
+        const color = shades[task[event]][event % 2];
+        context.fillStyle = `rgb(${color.join(",")})`;
+        context.fillRect(left, top, wide, tall);
+        const room = Math.floor((wide - 8) / 7);
+        if (room > 3) say(fitted(model.streams.name(event), room), Math.max(LEFT, left) + 4, top + tall / 2 + 4, inkOn(color));
+      }
+    });
+  };
+  // The event under the pointer, and with dashes those that it waits for.
+  const outlineEvents = () => {
+    if (map.event === null) return;
+    const { after, room, started } = model.streams.waits(map.event);
+    inLanes(() => {
+      for (const event of [...after, ...room, ...started, map.event]) {
+        context.strokeStyle = map.colors.ink;
+        context.lineWidth = 2;
+        context.setLineDash(event === map.event ? [] : [4, 3]);
+        context.strokeRect(...eventBox(event));
+      }
+      context.setLineDash([]);
+    });
+  };
+
   // The most and the least bytes in use in each column of pixels.
   const drawCurve = () => {
     const { at, bytes } = model.curve;
     const { view, colors } = map;
-    const level = (value) => CURVE.top + CURVE.height * (1 - value / (model.load.bytes * 1.06 || 1));
-    const floor = CURVE.top + CURVE.height;
+    const level = (value) => curveTop + CURVE.height * (1 - value / (model.load.bytes * 1.06 || 1));
+    const floor = curveTop + CURVE.height;
     const each = (view.to - view.from) / width;
     let point = Math.max(0, after(at, view.from) - 1);
     context.beginPath();
@@ -93,7 +148,7 @@ const mapOf = (canvas, model) => {
     context.lineWidth = 1;
     context.stroke();
     line([[LEFT, level(model.load.bytes)], [LEFT + width, level(model.load.bytes)]], colors.ink, [6, 4]);
-    say(`bytes in use; load ${bytesText(model.load.bytes)} at step ${countText(model.stepOf(model.load.step))}`, LEFT, CURVE.top - 7, colors.ink);
+    say(`bytes in use; ${model.loadWord} ${bytesText(model.load.bytes)} at ${model.momentText(model.load.step)}`, LEFT, curveTop - 7, colors.ink);
     say("0", LEFT - 8, floor, colors.ink, "right");
     say(bytesText(model.load.bytes), LEFT - 8, level(model.load.bytes) + 4, colors.ink, "right");
   };
@@ -102,13 +157,13 @@ const mapOf = (canvas, model) => {
     const over = model.load.bytes > 0 ? panel.height / model.load.bytes - 1 : 0;
     if (panel.kind === "stacked") return `${panel.name}: ${bytesText(panel.height)}`;
     const reach = panel.kind === "own" ? "addresses up to" : "height";
-    return `${panel.name}: ${reach} ${bytesText(panel.height)}${over > 0 ? `, ${shareText(over)} above the load` : ", the load"}`;
+    return `${panel.name}: ${reach} ${bytesText(panel.height)}${over > 0 ? `, ${shareText(over)} above the ${model.loadWord}` : `, the ${model.loadWord}`}`;
   };
 
   // Horizontal lines at bytes, with their words inside of the right edge.
   const drawLevels = (panel, at) => {
     const { view, colors } = map;
-    const levels = [[model.load.bytes, "load", colors.ink, [6, 4]]];
+    const levels = [[model.load.bytes, model.loadWord, colors.ink, [6, 4]]];
     if (model.bound && model.bound > model.load.bytes) levels.push([model.bound, "bound", colors.ink, [2, 3]]);
     if (model.capacity) levels.push([model.capacity, "capacity", colors.ink, [10, 3, 2, 3]]);
     if (panel.kind !== "stacked") levels.push([panel.height, "height", colors.height, []]);
@@ -133,13 +188,10 @@ const mapOf = (canvas, model) => {
 
   const drawNames = (large, at) => {
     for (const [piece, left, top, wide, tall] of large) {
-      const [red, green, blue] = [0, 8, 16].map((shift) => (map.tints.fill[piece] >> shift) & 255);
+      const color = [0, 8, 16].map((shift) => (map.tints.fill[piece] >> shift) & 255);
       const room = Math.floor((wide / ratio - 8) / 7);
-      const name = model.name(model.bufferOf(piece));
-      const text = name.length > room ? name.slice(0, Math.max(1, room - 1)) + "\u2026" : name;
-      // Black or white, whichever has the higher contrast by WCAG.
-      const light = 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
-      say(text, LEFT + left / ratio + 4, tops[at] + (top + tall / 2) / ratio + 4, light > 0.179 ? "#000" : "#fff");
+      const text = fitted(model.name(model.bufferOf(piece)), room);
+      say(text, LEFT + left / ratio + 4, tops[at] + (top + tall / 2) / ratio + 4, inkOn(color));
     }
   };
 
@@ -169,17 +221,17 @@ const mapOf = (canvas, model) => {
 
   const drawAxes = () => {
     const { view, colors } = map;
-    const wide = Math.max(110, context.measureText(countText(model.stepOf(view.to))).width + 40);
+    const wide = Math.max(110, context.measureText(model.stepText(view.to)).width + 40);
     const step = Math.max(1, roundStep(((view.to - view.from) / width) * wide));
     for (let time = Math.ceil(view.from / step) * step; time <= view.to; time += step) {
       line([[x(time), bottom], [x(time), bottom + 5]], colors.ink);
-      const text = countText(model.stepOf(time));
+      const text = model.isTimed ? tickText(time, step, whole.to) : model.stepText(time);
       const half = context.measureText(text).width / 2;
       // Long steps stay right of the word for them, and inside of the canvas.
       const middle = Math.min(LEFT + width + RIGHT - half, Math.max(LEFT + half, x(time)));
       say(text, middle, bottom + 18, colors.ink, "center");
     }
-    say("step", LEFT - 8, bottom + 18, colors.ink, "right");
+    say(model.isTimed ? "time" : "step", LEFT - 8, bottom + 18, colors.ink, "right");
     const { each, text } = bytesAxis(((view.high - view.low) / panelHeight) * 40, view.high);
     model.panels.forEach((panel, at) => {
       for (let bytes = Math.ceil(view.low / each) * each; bytes <= view.high; bytes += each) {
@@ -192,7 +244,7 @@ const mapOf = (canvas, model) => {
   const guide = (time, color, dash, wide) => {
     const at = x(time + 0.5);
     if (at < LEFT || at > LEFT + width) return;
-    line([[at, CURVE.top], [at, CURVE.top + CURVE.height], ...tops.flatMap((top) => [[at, top], [at, top + panelHeight]])], color, dash, wide);
+    line([[at, curveTop], [at, curveTop + CURVE.height], ...tops.flatMap((top) => [[at, top], [at, top + panelHeight]])], color, dash, wide);
   };
 
   const paintAll = () => {
@@ -202,6 +254,7 @@ const mapOf = (canvas, model) => {
     context.font = FONT;
     context.fillStyle = colors.paper;
     context.fillRect(0, 0, LEFT + width + RIGHT, bottom + AXIS);
+    if (model.streams) drawStreams();
     drawCurve();
     model.panels.forEach((panel, at) => {
       const large = paint(images[at], view, panel, tints, colors, { width: 60 * ratio, height: 15 * ratio });
@@ -214,6 +267,7 @@ const mapOf = (canvas, model) => {
     if (map.step !== model.load.step) guide(map.step, colors.height, [], 1);
     outline(map.hovered, colors.ink, 1);
     outline(map.picked, colors.height, 2);
+    outlineEvents();
     drawAxes();
     canvas.dispatchEvent(new Event("painted"));
   };
@@ -230,6 +284,12 @@ const mapOf = (canvas, model) => {
     const tall = Math.min(whole.high, Math.max(least.bytes, bytes));
     const [left, under] = [clamped(from, wide, 0, whole.to), clamped(low, tall, 0, whole.high)];
     map.view = { from: left, to: left + wide, low: under, high: under + tall };
+    map.draw();
+    if (map.moved) map.moved(map.view);
+  };
+  // The same time as another map on the same axis.
+  map.follow = ({ from, to }) => {
+    map.view = { ...map.view, from, to };
     map.draw();
   };
   map.isWhole = () => map.view.to - map.view.from >= whole.to && map.view.high - map.view.low >= whole.high;
@@ -250,6 +310,21 @@ const mapOf = (canvas, model) => {
     const at = tops.findIndex((edge) => top >= edge && top < edge + panelHeight);
     const across = Math.min(1, Math.max(0, (left - LEFT) / width));
     return { at, across, up: at < 0 ? 0.5 : 1 - (top - tops[at]) / panelHeight, isInside: at >= 0 && left >= LEFT && left < LEFT + width };
+  };
+  // The event at a pixel of the canvas, or the one within two pixels of it.
+  map.eventAt = (left, top) => {
+    const lane = Math.floor((top - lanesTop) / STREAM.pitch);
+    if (lane < 0 || lane >= lanes || left < LEFT || left >= LEFT + width) return null;
+    const { stream, start, end, count } = model.streams;
+    const time = map.view.from + ((left - LEFT) / width) * (map.view.to - map.view.from);
+    const near = map.spans().time * 2;
+    let close = null;
+    for (let event = 0; event < count; event++) {
+      if (stream[event] !== lane || start[event] > time + near || end[event] < time - near) continue;
+      if (start[event] <= time && time < end[event]) return event;
+      if (close === null) close = event;
+    }
+    return close;
   };
   // The buffer at a place, or the one within two pixels of it.
   map.bufferAt = ({ at, across, up, isInside }) => {

@@ -22,7 +22,7 @@ const scaleOf = (values, count) => {
 
 const lifeOf = (model, buffer) => {
   const [from, to] = [model.first[buffer], model.first[buffer + 1] - 1];
-  return from > to ? 1 : model.stepOf(model.end[to]) - model.stepOf(model.start[from]);
+  return from > to ? 1 : Math.max(1, model.stepOf(model.end[to]) - model.stepOf(model.start[from]));
 };
 
 // The class of every buffer by category, size or life, and what the classes are called.
@@ -39,7 +39,7 @@ const classesOf = (model, mode, colors) => {
   const scale = scaleOf(values, colors.scale.length);
   for (let buffer = 0; buffer < of.length; buffer++) of[buffer] = classOf(values[buffer], scale);
   const from = (at) => 2 ** (scale.low + ((scale.high - scale.low) * at) / scale.count);
-  const said = mode === "size" ? (value) => bytesText(Math.round(value)) : (value) => countText(Math.round(value)) + " steps";
+  const said = mode === "size" ? (value) => bytesText(Math.round(value)) : model.spanText;
   return { of, names: colors.scale.map((color, at) => ({ text: `${at ? "from " : ""}${said(from(at))}`, color })) };
 };
 

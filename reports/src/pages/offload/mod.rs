@@ -8,6 +8,7 @@ mod memory;
 mod paper;
 mod robust;
 mod search;
+pub(crate) mod show;
 mod speed;
 mod steps;
 mod tables;

@@ -11,7 +11,12 @@ use planlab_results::schedule::{MemoryStep, Timeline, TimelineSpan};
 use crate::figures::palette::{self, hex_text};
 use crate::format::{as_real, format_bytes, format_nanoseconds};
 
-pub(crate) const SCRIPT: &str = include_str!("../../assets/timeline.js");
+pub(crate) const SCRIPT: &str = concat!(
+    "\"use strict\";\n(() => {\n",
+    include_str!("../../assets/time.js"),
+    include_str!("../../assets/timeline.js"),
+    "})();\n"
+);
 
 /// A schedule over time, with its caption.
 #[derive(Clone, Debug)]
@@ -23,7 +28,7 @@ pub(crate) struct TimelinePart {
 
 /// Engines in the order of their lanes.
 const ENGINES: [(&str, &str); 3] = [("compute", "compute"), ("out", "copy out"), ("in", "copy in")];
-const TASKS: [&str; 6] = ["forward", "recompute", "backward", "accumulate", "copy-out", "copy-in"];
+pub(crate) const TASKS: [&str; 6] = ["forward", "recompute", "backward", "accumulate", "copy-out", "copy-in"];
 /// The length of the whole iteration in units of the inner picture.
 const WHOLE: f64 = 1e6;
 const LEFT: u32 = 92;
@@ -91,14 +96,7 @@ fn task_legend(timeline: &Timeline) -> Markup {
 }
 
 fn task_color(task: &str) -> String {
-    hex_text(match task {
-        "forward" => palette::BLUE,
-        "recompute" => palette::PURPLE,
-        "backward" => palette::ORANGE,
-        "copy-out" => palette::GREEN,
-        "copy-in" => palette::PINK,
-        _ => palette::GRAY,
-    })
+    hex_text(palette::category_color(Some(task), 0))
 }
 
 fn lane_markup(timeline: &Timeline, scale: &Scale) -> Markup {

@@ -136,13 +136,13 @@ fn panel_json(instance: &Instance, panel: &Panel) -> Json {
 
 /// Distinct texts, numbered in the order in which they come.
 #[derive(Default)]
-struct Words<'a> {
-    words: Vec<&'a str>,
+pub(super) struct Words<'a> {
+    pub(super) words: Vec<&'a str>,
     numbers: FxHashMap<&'a str, u64>,
 }
 
 impl<'a> Words<'a> {
-    fn word_number(&mut self, word: &'a str) -> u64 {
+    pub(super) fn word_number(&mut self, word: &'a str) -> u64 {
         *self.numbers.entry(word).or_insert_with(|| {
             self.words.push(word);
             self.words.len() as u64 - 1
@@ -152,7 +152,7 @@ impl<'a> Words<'a> {
 
 /// Numbers as the viewer reads them: little-endian arrays of the narrowest type, divided by their common divisor, in base64.
 /// Those beyond 2^53 that have no small common divisor lose their last digits, as every number in a browser.
-fn pack_numbers(values: impl IntoIterator<Item = u64>) -> Json {
+pub(super) fn pack_numbers(values: impl IntoIterator<Item = u64>) -> Json {
     let mut values: Vec<u64> = values.into_iter().collect();
     let unit = values.iter().fold(0, |unit, &value| greatest_common_divisor(unit, value)).max(1);
     let most = values.iter().max().map_or(0, |most| most / unit);

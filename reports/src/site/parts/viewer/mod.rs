@@ -5,10 +5,12 @@
 mod colors;
 mod data;
 mod scene;
+mod track;
 
 use maud::{Markup, html};
 use serde_json::Value as Json;
 
+use crate::data::schedules::track::ScheduleTrack;
 use crate::site::parts::script_data;
 pub use scene::CallStacks;
 pub(crate) use scene::{Panel, Scene};
@@ -18,6 +20,7 @@ pub(crate) const STYLE: &str = include_str!("../../../assets/viewer/viewer.css")
 /// The script, in the order in which its parts need each other.
 pub(crate) const SCRIPT: &str = concat!(
     "\"use strict\";\n(() => {\n",
+    include_str!("../../../assets/time.js"),
     include_str!("../../../assets/viewer/data.js"),
     include_str!("../../../assets/viewer/paint.js"),
     include_str!("../../../assets/viewer/map.js"),
@@ -34,8 +37,10 @@ pub(crate) struct ViewerPart {
     label: String,
     /// Panels with a step to look at.
     tops: Vec<(usize, String)>,
-    horizon: u32,
-    peak: u32,
+    /// What the axis counts: steps, or the nanoseconds of a time.
+    clock: &'static str,
+    horizon: u64,
+    peak: u64,
     caption: String,
     /// Its number among the viewers of its page.
     number: usize,
@@ -49,10 +54,26 @@ impl ViewerPart {
             data: data::scene_json(scene),
             label: panel_label(&names),
             tops: tops.map(|(number, panel)| (number, panel.name.clone())).collect(),
-            horizon: scene.horizon,
-            peak: scene.instance.load().step.get(),
+            clock: "step",
+            horizon: scene.horizon.into(),
+            peak: scene.instance.load().step.get().into(),
             caption: caption.into(),
             number: 0,
+        }
+    }
+
+    /// The viewer of a schedule on an axis of `horizon` nanoseconds. All such viewers of a page move together; their
+    /// numbers differ.
+    pub(crate) fn from_track(track: &ScheduleTrack, horizon: u64, number: usize, caption: &str) -> Self {
+        Self {
+            data: track::track_json(track, horizon),
+            label: panel_label(&[track.name.as_str()]),
+            tops: Vec::new(),
+            clock: "time",
+            horizon,
+            peak: track.peak.1,
+            caption: caption.to_owned(),
+            number,
         }
     }
 
@@ -97,9 +118,9 @@ pub(crate) fn viewer_html(part: &ViewerPart) -> Markup {
                 div.tip aria-hidden="true" hidden {}
             }
             p.help id=(part.help_id()) { (HELP) }
-            label.step { "Step " input type="range" aria-label="step" min="0" max=(part.horizon.saturating_sub(1)) value=(part.peak); output {} }
+            label.step { @if part.clock == "step" { "Step " } @else { "Time " } input type="range" aria-label=(part.clock) min="0" max=(part.horizon.saturating_sub(1)) value=(part.peak); output {} }
             div.readings {
-                section aria-label="the largest buffers in use at the step" { h3 { "In use at the step" } ol.live {} }
+                section aria-label={ "the largest buffers in use at the " (part.clock) } { h3 { "In use at the " (part.clock) } ol.live {} }
                 section.picked aria-label="the picked buffer" aria-live="polite" { h3 { "Picked buffer" } div {} }
             }
             script.data type="application/json" { (script_data(&part.data)) }

@@ -1,0 +1,166 @@
+//! `show` of schedules: a page with the run of each, on one axis of time.
+
+use planlab_dsa::BufferId;
+use planlab_graph::{Engine, Event, EventId, EventWaits, Machine, Playback, ValueKind};
+use planlab_reports::{PlacedBuffer, ScheduleTrack, StreamEvent, schedule_page};
+use serde_json::{Value, json};
+
+use super::page;
+use crate::cli::ShowArgs;
+use crate::inputs;
+use crate::shell::JSON_VERSION;
+use crate::shell::exit::{Failure, Verdict};
+use crate::shell::output::Output;
+use crate::shell::quantity::nanoseconds_of;
+use crate::shell::target::{Target, tell_written};
+
+/// Writes the page of the first schedule and of those that the further arguments name.
+pub(super) fn show_schedules(args: &ShowArgs, first: Playback, output: Output) -> Verdict {
+    check_options(args)?;
+    let path = args.output.display().to_string();
+    let read = std::iter::once(&args.trace).chain(&args.plans).map(String::as_str);
+    let target = Target::open_file(&args.output, read)?;
+    let mut playbacks = vec![(inputs::input_name(&args.trace), first)];
+    for file in &args.plans {
+        playbacks.push((inputs::input_name(file), inputs::read_playback(file)?));
+    }
+    check_nets(&playbacks)?;
+    let tracks: Vec<ScheduleTrack> =
+        playbacks.iter().map(|(name, playback)| schedule_track(name, playback, args.capacity)).collect();
+    let page = schedule_page(&tracks, &tracks[0].net, &page::command_line())?;
+    let written = target.write_all(page.as_bytes());
+    let value = json!({
+        "version": JSON_VERSION,
+        "output": path,
+        "bytes": page.len(),
+        "schedules": playbacks.iter().map(|(name, playback)| schedule_object(name, playback)).collect::<Vec<_>>(),
+    });
+    tell_written(written, &path, value, &format!("{} bytes", page.len()), output)
+}
+
+fn check_options(args: &ShowArgs) -> Result<(), Failure> {
+    page::check_name(&args.output)?;
+    if args.size.is_some() || args.reading.is_said() {
+        let reason =
+            "--size, --align, --pins, --in-place, --part and --dim are for traces, and this is a schedule";
+        return Err(Failure::from_usage(format!("{}: {reason}", inputs::input_name(&args.trace))));
+    }
+    Ok(())
+}
+
+/// Refuses schedules of several nets: their maps have nothing in common.
+fn check_nets(playbacks: &[(&str, Playback)]) -> Result<(), Failure> {
+    let net = |(_, playback): &(&str, Playback)| playback.schedule().net.clone();
+    let wanted = playbacks.first().map(net);
+    match playbacks.iter().find(|other| Some(net(other)) != wanted) {
+        Some(other) => Err(Failure::from_usage(format!(
+            "{}: a schedule for {}, and {} is one for {}",
+            other.0,
+            net(other),
+            playbacks[0].0,
+            wanted.unwrap_or_default()
+        ))
+        .in_file(other.0, None)),
+        None => Ok(()),
+    }
+}
+
+/// The totals of a schedule, for programs.
+fn schedule_object(name: &str, playback: &Playback) -> Value {
+    let totals = playback.totals();
+    json!({
+        "schedule": name,
+        "scheduler": playback.schedule().scheduler,
+        "seconds": totals.seconds,
+        "waiting_seconds": totals.waiting,
+        "recompute_seconds": totals.recomputing,
+        "copied_out": totals.copied_out,
+        "copied_in": totals.copied_in,
+        "peak": totals.peak,
+        "height": totals.height,
+    })
+}
+
+/// What the page draws of a schedule; without a capacity it takes that of the machine, if it is built in.
+fn schedule_track(name: &str, playback: &Playback, capacity: Option<u64>) -> ScheduleTrack {
+    let (schedule, totals) = (playback.schedule(), playback.totals());
+    let batch = schedule.batch.map_or_else(String::new, |batch| format!(" at batch {batch}"));
+    let numbers = EventNumbers::from_playback(playback);
+    ScheduleTrack {
+        name: name.to_owned(),
+        net: format!("{}{batch}", schedule.net),
+        scheduler: schedule.scheduler.clone(),
+        machine: schedule.machine.clone(),
+        base: schedule.base.get(),
+        capacity: capacity.or_else(|| Some(Machine::built_in(&schedule.machine)?.capacity.get())),
+        peak: (totals.peak.get(), peak_time(playback)),
+        height: totals.height.get(),
+        iteration_ns: nanoseconds_of(totals.seconds),
+        waiting_ns: nanoseconds_of(totals.waiting),
+        recompute_ns: nanoseconds_of(totals.recomputing),
+        copied_out: totals.copied_out.get(),
+        copied_in: totals.copied_in.get(),
+        events: schedule.numbered_events().map(|(id, event)| numbers.stream_event(id, event)).collect(),
+        buffers: numbers.placed_buffers(),
+    }
+}
+
+/// Nanoseconds to the first of the moments with the most bytes taken.
+fn peak_time(playback: &Playback) -> u64 {
+    let memory = &playback.timeline().memory;
+    let most = memory.iter().map(|&(_, bytes)| bytes).max();
+    let first = memory.iter().find(|&&(_, bytes)| Some(bytes) == most);
+    first.map_or(0, |&(seconds, _)| nanoseconds_of(seconds))
+}
+
+/// The events of a schedule numbered through, engine by engine.
+struct EventNumbers<'p> {
+    playback: &'p Playback,
+    /// The number of each engine's first event.
+    firsts: [usize; 3],
+}
+
+impl<'p> EventNumbers<'p> {
+    fn from_playback(playback: &'p Playback) -> Self {
+        let counts = Engine::ALL.map(|engine| playback.schedule().events_of(engine).len());
+        Self { playback, firsts: [0, counts[0], counts[0] + counts[1]] }
+    }
+
+    fn number_of(&self, id: EventId) -> usize {
+        self.firsts[id.engine.index()] + id.place
+    }
+
+    fn stream_event(&self, id: EventId, event: &Event) -> StreamEvent {
+        let span = self.playback.span_of(id);
+        let EventWaits { after, room, with } = self.playback.waits_of(id);
+        let number = |id: Option<EventId>| id.map(|id| self.number_of(id));
+        StreamEvent {
+            stream: [0, 1, 2][id.engine.index()],
+            task: event.task.name(),
+            of: event.task.index() as u64,
+            bytes: self.playback.schedule().moved_bytes(event).get(),
+            start_ns: nanoseconds_of(span.start),
+            end_ns: nanoseconds_of(span.end),
+            after: after.map(number),
+            room: room.map(number),
+            with: number(with),
+        }
+    }
+
+    fn placed_buffers(&self) -> Vec<PlacedBuffer> {
+        let schedule = self.playback.schedule();
+        let kinds = self.playback.value_kinds().into_iter().map(ValueKind::name);
+        let facts = self.playback.buffer_times().into_iter().zip(kinds).zip(0..);
+        let placed = schedule.buffers.iter().zip(facts);
+        let placed = placed.map(|(buffer, (((start, end), kind), index))| PlacedBuffer {
+            name: buffer.to_string(),
+            kind,
+            bytes: buffer.bytes.get(),
+            offset: buffer.offset.map_or(0, |offset| offset.get()),
+            start_ns: nanoseconds_of(start),
+            end_ns: nanoseconds_of(end),
+            writer: self.playback.writer_of(BufferId::from_index(index)).map(|id| self.number_of(id)),
+        });
+        placed.collect()
+    }
+}
