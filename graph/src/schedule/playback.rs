@@ -229,7 +229,7 @@ impl Playback {
         PlaybackTotals {
             seconds,
             waiting: (seconds - computing).max(0.0),
-            recomputing: again.map(|(_, seconds)| seconds).sum(),
+            recomputing: again.map(|(_, seconds)| seconds).fold(0.0, std::ops::Add::add),
             copied_out: copied(Engine::Out),
             copied_in: copied(Engine::In),
             peak,

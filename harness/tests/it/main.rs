@@ -40,6 +40,7 @@ mod replay_device;
 mod resume;
 mod run;
 mod scaling;
+mod schedule_page;
 mod schedules;
 mod scoped;
 mod tables;

@@ -27,7 +27,9 @@ fn what_is_exported_keeps_the_rules() {
     run(folder.path(), &["plan", "t.csv", "-o", "p.csv"], 0);
     let (snapshot, profile) =
         (sample("resnet50_b64_3it_early.pickle.zst"), sample("mlp_cpu_profiler_trace.json.zst"));
-    for words in [&["t.csv", "p.csv"][..], &["t.csv"], &["none.csv"], &[&snapshot], &[&profile]] {
+    let schedule = sample("../schedules/refuters/rnd_dag_1-schedule.jsonl.zst");
+    for words in [&["t.csv", "p.csv"][..], &["t.csv"], &["none.csv"], &[&snapshot], &[&profile], &[&schedule]]
+    {
         let all = [&["export", "perfetto"][..], words, &["-o", "trace.json"]].concat();
         run(folder.path(), &all, 0);
         let (code, told) = check(folder.path(), "trace.json");

@@ -53,3 +53,27 @@ fn total_table(tracks: &[ScheduleTrack]) -> Table {
     );
     table.without_empty_columns()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_of_a_page_have_one_axis_and_one_table() {
+        let track = |name: &str, iteration_ns| ScheduleTrack {
+            name: name.to_owned(),
+            scheduler: "joint".to_owned(),
+            iteration_ns,
+            copied_out: 2048,
+            ..ScheduleTrack::default()
+        };
+        let tracks = [track("a.jsonl", 4_000_000), track("<b>.jsonl", 9_000_000)];
+        let page = schedule_page(&tracks, "net", "planlab show").expect("drawn");
+        for part in ["a.jsonl: joint", "&lt;b&gt;.jsonl: joint", "2.00 KiB", "Compute waits"] {
+            assert!(page.contains(part), "{part}");
+        }
+        assert_eq!(page.matches("max=\"8999999\"").count(), 2, "both have the longer axis");
+        assert!(!page.contains("Capacity"), "it is unknown");
+        assert!(page.contains("viewer-help-0") && page.contains("viewer-help-1"));
+    }
+}

@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 use super::{CallStacks, Panel, SCRIPT, STYLE, Scene, ViewerPart, viewer_html};
 use crate::ShowPage;
 use crate::data::instances::own::{Held, OwnPlacement};
+use crate::data::schedules::track::{PlacedBuffer, ScheduleTrack, StreamEvent};
 use crate::figures::samples::{self, buffer};
 
 /// What the script does with packed numbers.
@@ -135,6 +136,59 @@ fn plain_buffers_leave_out_what_says_nothing() {
     for name in ["names", "category", "op", "requested", "from", "to", "stack"] {
         assert!(data["buffers"][name].is_null(), "{name}");
     }
+}
+
+/// A map that is written and copied out.
+fn track() -> ScheduleTrack {
+    let forward = StreamEvent { task: "forward", bytes: 8, end_ns: 10, ..StreamEvent::default() };
+    let copy = StreamEvent {
+        stream: 1,
+        task: "copy-out",
+        of: 3,
+        start_ns: 10,
+        end_ns: 40,
+        after: [Some(0), None, None],
+        ..forward.clone()
+    };
+    let map = PlacedBuffer {
+        name: "map 3".to_owned(),
+        kind: "copied",
+        bytes: 8,
+        offset: 2,
+        end_ns: 40,
+        writer: Some(0),
+        ..PlacedBuffer::default()
+    };
+    ScheduleTrack {
+        name: "s.jsonl".to_owned(),
+        base: 2,
+        capacity: Some(99),
+        peak: (10, 5),
+        height: 10,
+        iteration_ns: 40,
+        events: vec![forward, copy],
+        buffers: vec![map],
+        ..ScheduleTrack::default()
+    }
+}
+
+#[test]
+fn schedule_has_streams_and_its_base_as_a_buffer() {
+    let part = ViewerPart::from_track(&track(), 50, 1, "caption");
+    let data = data(&part);
+    let pieces = ["start", "end", "size"].map(|name| unpacked(&data["pieces"][name]));
+    assert_eq!(pieces, [vec![0, 0], vec![40, 40], vec![2, 8]]);
+    assert_eq!(unpacked(&data["panels"][0]["low"]), [0, 2]);
+    assert_eq!(data["buffers"]["categories"], serde_json::json!(["reserved", "copied"]));
+    assert_eq!(unpacked(&data["buffers"]["writer"]), [0, 1]);
+    let streams = &data["streams"];
+    let numbers = ["stream", "of", "start", "end", "with"].map(|name| unpacked(&streams[name]));
+    assert_eq!(numbers, [vec![0, 1], vec![0, 3], vec![0, 10], vec![10, 40], vec![0, 0]]);
+    assert_eq!(unpacked(&streams["after"]), [0, 0, 0, 1, 0, 0]);
+    let colors = data["colors"]["light"]["categories"].as_array().expect("a list");
+    assert_eq!(colors.len(), 2 + streams["tasks"].as_array().expect("a list").len());
+    let page = viewer_html(&part).into_string();
+    assert!(page.contains("In use at the time") && page.contains("max=\"49\""), "{page}");
 }
 
 /// Every step that is said is one of the file, whose 300 is the third of the ranks.

@@ -54,7 +54,7 @@ pub(super) fn track_json(track: &ScheduleTrack, horizon: u64) -> Json {
     })
 }
 
-/// The bytes that are always taken; `None` if there are none.
+/// The bytes that are always taken, as a buffer; `None` without a base.
 fn base_buffer(track: &ScheduleTrack) -> Option<PlacedBuffer> {
     let base = PlacedBuffer {
         name: "parameters and workspace".to_owned(),
@@ -70,7 +70,7 @@ fn event_name(event: &StreamEvent) -> String {
     format!("{} {}", event.task, event.of)
 }
 
-/// An index counted from 1; 0 if there is none.
+/// An index counted from 1; 0 without an index.
 fn number_from_one(index: Option<usize>) -> u64 {
     index.map_or(0, |index| index as u64 + 1)
 }

@@ -1,0 +1,135 @@
+//! `show` and `export perfetto` of schedules.
+
+use serde_json::{Value, json as object};
+use tempfile::{TempDir, tempdir};
+
+use crate::common::{assert_tells, folder_with, json, run, sample, write};
+
+/// A map that goes to the host and comes back: five seconds, in three of which nothing is computed.
+const SWAP: &str = r#"{"planlab":"schedule","version":1,"scheduler":"mine","net":"n","batch":4,"machine":"m","base":2,"seconds":5.0,"resident":[]}
+{"buffer":0,"map":1,"version":0,"bytes":8,"offset":2}
+{"buffer":1,"map":1,"version":1,"bytes":8,"offset":4}
+{"engine":"compute","task":"forward","of":0,"after":[0,0,0],"seconds":1.0,"reads":[],"writes":[0],"frees":[]}
+{"engine":"compute","task":"backward","of":0,"after":[0,0,1],"seconds":1.0,"reads":[1],"writes":[],"frees":[1]}
+{"engine":"out","task":"copy-out","of":1,"after":[1,0,0],"seconds":1.5,"reads":[0],"writes":[],"frees":[0]}
+{"engine":"in","task":"copy-in","of":1,"after":[0,1,0],"seconds":1.5,"reads":[],"writes":[1],"frees":[]}
+"#;
+
+/// A folder with the schedule, and a slower one of the same net.
+fn schedules() -> TempDir {
+    let folder = folder_with("fast.jsonl", SWAP);
+    let slow =
+        SWAP.replace("\"seconds\":1.5", "\"seconds\":2.5").replace("\"seconds\":5.0", "\"seconds\":7.0");
+    write(folder.path(), "slow.jsonl", slow);
+    folder
+}
+
+/// The data of every viewer of a page.
+fn viewers(folder: &TempDir, page: &str) -> Vec<Value> {
+    let page = std::fs::read_to_string(folder.path().join(page)).expect("written");
+    let parts = page.split("type=\"application/json\">").skip(1);
+    let data = parts.map(|part| part.split_once("</script>").expect("ends").0);
+    data.map(|data| serde_json::from_str(data).expect("JSON")).collect()
+}
+
+#[test]
+fn schedule_page_has_events_buffers_and_totals() {
+    let folder = schedules();
+    let arguments = ["show", "fast.jsonl", "--capacity", "100", "-o", "page.html"];
+    let told = json(folder.path(), &arguments, 0);
+    let expected = object!([{
+        "schedule": "fast.jsonl",
+        "scheduler": "mine",
+        "seconds": 5.0,
+        "waiting_seconds": 3.0,
+        "recompute_seconds": 0.0,
+        "copied_out": 8,
+        "copied_in": 8,
+        "peak": 10,
+        "height": 12,
+    }]);
+    assert_eq!(told["schedules"], expected);
+    let data = &viewers(&folder, "page.html")[0];
+    assert_eq!((&data["clock"], &data["horizon"]), (&"ns".into(), &5_000_000_000_u64.into()));
+    assert_eq!((&data["capacity"], &data["load"]["bytes"]), (&100.into(), &10.into()));
+    let buffers = &data["buffers"];
+    assert_eq!(buffers["names"], object!(["parameters and workspace", "map 1", "map 1, version 1"]));
+    assert_eq!(buffers["categories"], object!(["reserved", "copied"]));
+    assert_eq!(buffers["ops"], object!(["forward 0", "backward 0", "copy-out 1", "copy-in 1"]));
+    assert_eq!(data["streams"]["names"], object!(["compute", "copies out", "copies in"]));
+    let page = std::fs::read_to_string(folder.path().join("page.html")).expect("written");
+    for part in ["n at batch 4", "Compute waits", "planlab show fast.jsonl --capacity 100 -o page.html"] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("http"), "the page names no address");
+}
+
+#[test]
+fn schedules_of_one_net_share_an_axis() {
+    let folder = schedules();
+    run(folder.path(), &["show", "fast.jsonl", "slow.jsonl", "-o", "page.html"], 0);
+    let horizons: Vec<_> =
+        viewers(&folder, "page.html").iter().map(|data| data["horizon"].as_u64()).collect();
+    assert_eq!(horizons, [Some(7_000_000_000); 2]);
+}
+
+#[test]
+fn stored_schedules_are_shown() {
+    let folder = tempdir().expect("a folder");
+    let names =
+        ["densenet161", "equal_parts", "inter2", "rnd_dag_1", "rt_growing24", "shared_sums", "trickD3"];
+    for name in names {
+        let file = sample(&format!("../schedules/refuters/{name}-schedule.jsonl.zst"));
+        run(folder.path(), &["show", &file, "-o", "page.html"], 0);
+        assert_eq!(viewers(&folder, "page.html").len(), 1, "{name}");
+    }
+    let file = sample("../schedules/refuters/rnd_dag_1-schedule.jsonl.zst");
+    run(folder.path(), &["show", &file, "-o", "page.html"], 0);
+    let data = &viewers(&folder, "page.html")[0];
+    let kinds = data["buffers"]["categories"].as_array().expect("kinds");
+    for kind in ["copied", "recomputed", "kept", "gradient"] {
+        assert!(kinds.iter().any(|known| known == kind), "{kind}: {kinds:?}");
+    }
+}
+
+#[test]
+fn bad_schedule_is_named_with_file_and_reason() {
+    let folder = schedules();
+    let refused = |text: &str, reasons: &[&str]| {
+        write(folder.path(), "bad.jsonl", text);
+        assert_tells(&folder, &["show", "bad.jsonl", "-o", "page.html"], 2, reasons);
+        assert_tells(&folder, &["export", "perfetto", "bad.jsonl", "-o", "trace.json"], 2, reasons);
+        assert!(!folder.path().join("page.html").exists(), "{text}");
+    };
+    let cut = SWAP.lines().take(6).collect::<Vec<_>>().join("\n");
+    refused(&format!("{cut}\n{{\"engine\":"), &["bad.jsonl:7: not JSON"]);
+    refused(&SWAP.replacen("\"of\":0", "\"of\":-1", 1), &["bad.jsonl:4: not an event"]);
+    refused(&SWAP.replace("5.0", "4.0"), &["bad.jsonl: the schedule claims 4e0 s"]);
+    refused(&SWAP.replace(",\"offset\":4", ""), &["bad.jsonl: buffer 1 has no offset"]);
+    refused(&SWAP.replace("[0,0,1]", "[0,0,9]"), &["bad.jsonl: deadlock"]);
+    let early = SWAP.replace("[0,1,0]", "[0,0,0]").replace("5.0", "2.5");
+    refused(&early, &["bad.jsonl:", "overlap"]);
+}
+
+#[test]
+fn what_does_not_go_with_a_schedule_is_named() {
+    let folder = schedules();
+    write(folder.path(), "t.csv", "id,lower,upper,size\na,0,2,64\n");
+    write(folder.path(), "other.jsonl", SWAP.replace("\"net\":\"n\"", "\"net\":\"o\""));
+    let cases: [(&[&str], &str); 8] = [
+        (&["show", "fast.jsonl", "-o", "a.svg"], "a.svg: a page ends in .html"),
+        (&["show", "fast.jsonl", "t.csv", "-o", "a.html"], "t.csv: this is not a schedule"),
+        (
+            &["show", "fast.jsonl", "other.jsonl", "-o", "a.html"],
+            "other.jsonl: a schedule for o, and fast.jsonl is one for n",
+        ),
+        (&["show", "fast.jsonl", "--align", "8", "-o", "a.html"], "are for traces"),
+        (&["show", "t.csv", "--capacity", "8", "-o", "a.html"], "--capacity is for schedules"),
+        (&["show", "fast.jsonl", "-o", "fast.jsonl"], "a page ends in .html"),
+        (&["export", "lab", "fast.jsonl", "-o", "a.csv"], "as `perfetto` alone"),
+        (&["export", "perfetto", "fast.jsonl", "t.csv", "-o", "a.json"], "it takes no plan"),
+    ];
+    for (words, reason) in cases {
+        assert_tells(&folder, words, 2, &[reason]);
+    }
+}
