@@ -206,7 +206,7 @@ impl Playback {
     }
 
     fn written_maps(&self, event: &Event) -> impl Iterator<Item = MapId> {
-        event.writes.iter().filter_map(|&id| match self.schedule.buffer(id).content {
+        event.writes.iter().filter_map(move |&id| match self.schedule.buffer(id).content {
             Content::Map(map) => Some(map),
             Content::Gradient(_) => None,
         })

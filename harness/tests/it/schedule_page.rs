@@ -5,7 +5,7 @@ use tempfile::{TempDir, tempdir};
 
 use crate::common::{assert_tells, folder_with, json, run, sample, write};
 
-/// A map that goes to the host and comes back: five seconds, in three of which nothing is computed.
+/// A map that goes to the host and comes back: for three of its five seconds nothing is computed.
 const SWAP: &str = r#"{"planlab":"schedule","version":1,"scheduler":"mine","net":"n","batch":4,"machine":"m","base":2,"seconds":5.0,"resident":[]}
 {"buffer":0,"map":1,"version":0,"bytes":8,"offset":2}
 {"buffer":1,"map":1,"version":1,"bytes":8,"offset":4}
