@@ -11,7 +11,7 @@ use super::common::{Choice, LimitArgs, parse_dimension, parse_named};
 use crate::shell::quantity;
 
 /// The shape of a net, without the batch; a graph file has its own shape.
-#[derive(Clone, Debug, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ShapeArgs {
     /// Forward pass only, or forward and backward [default: train]
     #[arg(long, value_parser = parse_named([Mode::Infer, Mode::Train], |mode| mode.name().into()))]

@@ -192,6 +192,9 @@ pub(crate) struct ShowArgs {
     /// The memory that the page of schedules draws [default: that of the schedule's machine, if it is built in]
     #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
     pub(crate) capacity: Option<u64>,
+    /// The net of the schedules, whose names their page shows: a net, a whole key (model/...), or a file
+    #[arg(long, value_name = "NET")]
+    pub(crate) net: Option<String>,
 }
 
 /// The most pixels of a picture on one side.

@@ -25,6 +25,8 @@ pub(crate) mod replay;
 pub(crate) mod run;
 pub(crate) mod schedule;
 #[cfg(feature = "reports")]
+mod schedule_names;
+#[cfg(feature = "reports")]
 mod schedule_page;
 pub(crate) mod simulate;
 pub(crate) mod store;

@@ -103,8 +103,8 @@ fn picture_kind(args: &ShowArgs) -> Result<Picture, Failure> {
         Some("html") if args.size.is_some() => {
             Err(Failure::from_usage("--size needs a picture (.svg, .png); a page (.html) fits its window"))
         }
-        _ if args.capacity.is_some() => {
-            Err(Failure::from_usage("--capacity is for schedules; a trace has its own"))
+        _ if args.capacity.is_some() || args.net.is_some() => {
+            Err(Failure::from_usage("--capacity and --net are for schedules; a trace has its own"))
         }
         Some("svg") => Ok(Picture::Svg),
         Some("png") => Ok(Picture::Png),

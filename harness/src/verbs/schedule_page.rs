@@ -6,6 +6,7 @@ use planlab_reports::{PlacedBuffer, ScheduleTrack, StreamEvent, schedule_page};
 use serde_json::{Value, json};
 
 use super::page;
+use super::schedule_names::PartNames;
 use crate::cli::ShowArgs;
 use crate::inputs;
 use crate::shell::JSON_VERSION;
@@ -25,8 +26,8 @@ pub(super) fn show_schedules(args: &ShowArgs, first: Playback, output: Output) -
         playbacks.push((inputs::input_name(file), inputs::read_playback(file)?));
     }
     check_nets(&playbacks)?;
-    let tracks: Vec<ScheduleTrack> =
-        playbacks.iter().map(|(name, playback)| schedule_track(name, playback, args.capacity)).collect();
+    let track = |(name, playback): &(&str, Playback)| schedule_track(name, playback, args);
+    let tracks = playbacks.iter().map(track).collect::<Result<Vec<ScheduleTrack>, Failure>>()?;
     let page = schedule_page(&tracks, &tracks[0].net, &page::command_line())?;
     let written = target.write_all(page.as_bytes());
     let value = json!({
@@ -82,17 +83,20 @@ fn schedule_object(name: &str, playback: &Playback) -> Value {
 }
 
 /// What the page draws of a schedule; without a capacity it takes that of the machine, if it is built in.
-fn schedule_track(name: &str, playback: &Playback, capacity: Option<u64>) -> ScheduleTrack {
+fn schedule_track(name: &str, playback: &Playback, args: &ShowArgs) -> Result<ScheduleTrack, Failure> {
     let (schedule, totals) = (playback.schedule(), playback.totals());
+    let own_capacity = || Some(Machine::built_in(&schedule.machine)?.capacity.get());
+    let names = PartNames::from_argument(args.net.as_deref(), name, schedule)?;
     let batch = schedule.batch.map_or_else(String::new, |batch| format!(" at batch {batch}"));
     let numbers = EventNumbers::from_playback(playback);
-    ScheduleTrack {
+    let events = schedule.numbered_events();
+    Ok(ScheduleTrack {
         name: name.to_owned(),
         net: format!("{}{batch}", schedule.net),
         scheduler: schedule.scheduler.clone(),
         machine: schedule.machine.clone(),
         base: schedule.base.get(),
-        capacity: capacity.or_else(|| Some(Machine::built_in(&schedule.machine)?.capacity.get())),
+        capacity: args.capacity.or_else(own_capacity),
         peak: (totals.peak.get(), peak_time(playback)),
         height: totals.height.get(),
         iteration_ns: nanoseconds_of(totals.seconds),
@@ -100,9 +104,9 @@ fn schedule_track(name: &str, playback: &Playback, capacity: Option<u64>) -> Sch
         recompute_ns: nanoseconds_of(totals.recomputing),
         copied_out: totals.copied_out.get(),
         copied_in: totals.copied_in.get(),
-        events: schedule.numbered_events().map(|(id, event)| numbers.stream_event(id, event)).collect(),
-        buffers: numbers.placed_buffers(),
-    }
+        events: events.map(|(id, event)| numbers.stream_event(id, event, &names)).collect(),
+        buffers: numbers.placed_buffers(&names),
+    })
 }
 
 /// Nanoseconds to the first of the moments with the most bytes taken.
@@ -130,14 +134,14 @@ impl<'p> EventNumbers<'p> {
         self.firsts[id.engine.index()] + id.place
     }
 
-    fn stream_event(&self, id: EventId, event: &Event) -> StreamEvent {
+    fn stream_event(&self, id: EventId, event: &Event, names: &PartNames) -> StreamEvent {
         let span = self.playback.span_of(id);
         let EventWaits { after, room, with } = self.playback.waits_of(id);
         let number = |id: Option<EventId>| id.map(|id| self.number_of(id));
         StreamEvent {
             stream: [0, 1, 2][id.engine.index()],
             task: event.task.name(),
-            of: event.task.index() as u64,
+            of: names.object_name(event.task),
             bytes: self.playback.schedule().moved_bytes(event).get(),
             start_ns: nanoseconds_of(span.start),
             end_ns: nanoseconds_of(span.end),
@@ -147,13 +151,13 @@ impl<'p> EventNumbers<'p> {
         }
     }
 
-    fn placed_buffers(&self) -> Vec<PlacedBuffer> {
+    fn placed_buffers(&self, names: &PartNames) -> Vec<PlacedBuffer> {
         let schedule = self.playback.schedule();
         let kinds = self.playback.value_kinds().into_iter().map(ValueKind::name);
         let facts = self.playback.buffer_times().into_iter().zip(kinds).zip(0..);
         let placed = schedule.buffers.iter().zip(facts);
         let placed = placed.map(|(buffer, (((start, end), kind), index))| PlacedBuffer {
-            name: buffer.to_string(),
+            name: names.buffer_name(buffer),
             kind,
             bytes: buffer.bytes.get(),
             offset: buffer.offset.map_or(0, |offset| offset.get()),

@@ -92,6 +92,34 @@ fn stored_schedules_are_shown() {
     }
 }
 
+const NET: &str = r#"{"planlab":"training-net","version":1,"name":"mine","batch":4,"parameters":10}
+{"map":0,"name":"image","bytes":1000}
+{"map":1,"name":"a","bytes":1000000}
+{"map":2,"name":"loss","bytes":10}
+{"function":0,"name":"conv","kind":"convolution","inputs":[0],"output":1,"needs":[0],"forward_seconds":0.01,"backward_seconds":0.02}
+{"function":1,"name":"loss","kind":"other","inputs":[1],"output":2,"needs":[1],"forward_seconds":0.01,"backward_seconds":0.02}
+"#;
+
+#[test]
+fn net_gives_events_and_buffers_their_names() {
+    let folder = folder_with("mine.jsonl", NET);
+    let schedule = ["schedule", "mine.jsonl", "--machine", "x86-pcie3", "--scheduler", "in-core"];
+    run(folder.path(), &[schedule.as_slice(), &["-o", "s.jsonl"]].concat(), 0);
+    run(folder.path(), &["show", "s.jsonl", "--net", "mine.jsonl", "-o", "page.html"], 0);
+    let buffers = &viewers(&folder, "page.html")[0]["buffers"];
+    assert_eq!(buffers["ops"][0], "forward conv");
+    let names = buffers["names"].as_array().expect("names");
+    for name in ["image", "a", "gradient of a"] {
+        assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
+    }
+    let other = ["show", "s.jsonl", "--net", "alexnet", "-o", "page.html"];
+    assert_tells(&folder, &other, 2, &["s.jsonl: the schedule is for mine, not for alexnet"]);
+    let short: Vec<&str> = NET.lines().filter(|line| !line.contains("loss")).collect();
+    write(folder.path(), "short.jsonl", short.join("\n"));
+    let other = ["show", "s.jsonl", "--net", "short.jsonl", "-o", "page.html"];
+    assert_tells(&folder, &other, 2, &["s.jsonl: forward 1 is not in the net"]);
+}
+
 #[test]
 fn bad_schedule_is_named_with_file_and_reason() {
     let folder = schedules();
@@ -124,7 +152,7 @@ fn what_does_not_go_with_a_schedule_is_named() {
             "other.jsonl: a schedule for o, and fast.jsonl is one for n",
         ),
         (&["show", "fast.jsonl", "--align", "8", "-o", "a.html"], "are for traces"),
-        (&["show", "t.csv", "--capacity", "8", "-o", "a.html"], "--capacity is for schedules"),
+        (&["show", "t.csv", "--capacity", "8", "-o", "a.html"], "--capacity and --net are for schedules"),
         (&["show", "fast.jsonl", "-o", "fast.jsonl"], "a page ends in .html"),
         (&["export", "lab", "fast.jsonl", "-o", "a.csv"], "as `perfetto` alone"),
         (&["export", "perfetto", "fast.jsonl", "t.csv", "-o", "a.json"], "it takes no plan"),

@@ -26,4 +26,6 @@ pub(crate) use question::{
     DEFAULT_MACHINE, FileShape, Question, known_schedulers, matching_schedulers, resolve_machine,
 };
 pub(crate) use row::keep;
+#[cfg(feature = "reports")]
+pub(crate) use row::task_object;
 pub(crate) use runner::Runner;

@@ -1,7 +1,7 @@
 //! Makes the row of a judged cell, and keeps it in a store with the documents that it names.
 
 use planlab_dsa::{Bytes, Digest, Evidence};
-use planlab_graph::{Engine, Event, Machine, SchedulingProblem, Task, Verified, compute_bound};
+use planlab_graph::{Engine, Event, Machine, SchedulingProblem, Task, TrainingNet, Verified, compute_bound};
 use planlab_results::schedule::{Document, MemoryStep, SCHEDULE_SCHEMA, ScheduleRow, Timeline, TimelineSpan};
 use planlab_results::{Status, Store};
 
@@ -119,7 +119,7 @@ fn schedule_timeline(problem: &SchedulingProblem, schedule: &Verified) -> Timeli
         spans.extend(events.map(|(event, span)| TimelineSpan {
             engine: engine.name().to_owned(),
             task: event.task.name().to_owned(),
-            name: task_object(problem, event.task).to_owned(),
+            name: task_object(&problem.net, event.task).to_owned(),
             bytes: schedule.schedule().moved_bytes(event).get(),
             start_ns: nanoseconds_of(span.start),
             end_ns: nanoseconds_of(span.end),
@@ -138,10 +138,10 @@ fn schedule_timeline(problem: &SchedulingProblem, schedule: &Verified) -> Timeli
 }
 
 /// The name of a task's function or feature map.
-fn task_object(problem: &SchedulingProblem, task: Task) -> &str {
+pub(crate) fn task_object(net: &TrainingNet, task: Task) -> &str {
     match task {
-        Task::Forward(id) | Task::Recompute(id) | Task::Backward(id) => &problem.net.function(id).name,
-        Task::Accumulate(id) | Task::CopyOut(id) | Task::CopyIn(id) => &problem.net.map(id).name,
+        Task::Forward(id) | Task::Recompute(id) | Task::Backward(id) => &net.function(id).name,
+        Task::Accumulate(id) | Task::CopyOut(id) | Task::CopyIn(id) => &net.map(id).name,
     }
 }
 

@@ -51,13 +51,13 @@ const curveOf = ({ counted, end, size, count }) => {
 };
 
 // The events of a schedule; each awaits at most one of each stream.
-const streamsOf = ({ names, tasks, ...packed }) => {
+const streamsOf = ({ names, tasks, ...packed }, eventNames) => {
   const events = unpacked(packed);
   const awaited = (list, width, event) => Array.from(list.subarray(width * event, width * (event + 1)), (number) => number - 1).filter((at) => at >= 0);
   return {
     names, tasks, ...events,
     count: events.start.length,
-    name: (event) => `${tasks[events.task[event]]} ${events.of[event]}`,
+    name: (event) => eventNames[event],
     waits: (event) => ({ after: awaited(events.after, 3, event), room: awaited(events.room, 3, event), started: awaited(events.with, 1, event) }),
   };
 };
@@ -82,7 +82,7 @@ const modelOf = (script) => {
     return { ...panel, low: places, held: panel.held && unpacked(panel.held) };
   });
   const model = { ...data, ...pieces, pieces: undefined, count, bufferOf, first, buffers, panels };
-  model.streams = data.streams && streamsOf(data.streams);
+  model.streams = data.streams && streamsOf(data.streams, ops);
   // Steps may be nanoseconds.
   model.isTimed = data.clock === "ns";
   model.loadWord = model.isTimed ? "peak" : "load";

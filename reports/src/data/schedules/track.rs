@@ -42,8 +42,8 @@ pub struct StreamEvent {
     pub stream: u8,
     /// `forward`, `recompute`, `backward`, `accumulate`, `copy-out` or `copy-in`.
     pub task: &'static str,
-    /// The index of its function or feature map.
-    pub of: u64,
+    /// The name of its function or feature map, or its index.
+    pub of: String,
     /// Bytes copied or written.
     pub bytes: u64,
     /// Start.

@@ -140,11 +140,12 @@ fn plain_buffers_leave_out_what_says_nothing() {
 
 /// A map that is written and copied out.
 fn track() -> ScheduleTrack {
-    let forward = StreamEvent { task: "forward", bytes: 8, end_ns: 10, ..StreamEvent::default() };
+    let forward =
+        StreamEvent { task: "forward", of: "0".to_owned(), bytes: 8, end_ns: 10, ..StreamEvent::default() };
     let copy = StreamEvent {
         stream: 1,
         task: "copy-out",
-        of: 3,
+        of: "3".to_owned(),
         start_ns: 10,
         end_ns: 40,
         after: [Some(0), None, None],
@@ -181,9 +182,10 @@ fn schedule_has_streams_and_its_base_as_a_buffer() {
     assert_eq!(unpacked(&data["panels"][0]["low"]), [0, 2]);
     assert_eq!(data["buffers"]["categories"], serde_json::json!(["reserved", "copied"]));
     assert_eq!(unpacked(&data["buffers"]["writer"]), [0, 1]);
+    assert_eq!(data["buffers"]["ops"], serde_json::json!(["forward 0", "copy-out 3"]));
     let streams = &data["streams"];
-    let numbers = ["stream", "of", "start", "end", "with"].map(|name| unpacked(&streams[name]));
-    assert_eq!(numbers, [vec![0, 1], vec![0, 3], vec![0, 10], vec![10, 40], vec![0, 0]]);
+    let numbers = ["stream", "start", "end", "with"].map(|name| unpacked(&streams[name]));
+    assert_eq!(numbers, [vec![0, 1], vec![0, 10], vec![10, 40], vec![0, 0]]);
     assert_eq!(unpacked(&streams["after"]), [0, 0, 0, 1, 0, 0]);
     let colors = data["colors"]["light"]["categories"].as_array().expect("a list");
     assert_eq!(colors.len(), 2 + streams["tasks"].as_array().expect("a list").len());

@@ -34,7 +34,7 @@ pub(super) fn track_json(track: &ScheduleTrack, horizon: u64) -> Json {
             "names": buffers.iter().map(|buffer| buffer.name.as_str()).collect::<Vec<&str>>(),
             "category": pack_numbers(kind_of),
             "categories": &kinds.words,
-            // Every event has its name here, so that the writer's number is that of its word.
+            // All events have their name here, so that the number of a writer is that of its word.
             "op": &writer,
             "ops": writers,
             "writer": &writer,
@@ -85,7 +85,6 @@ fn stream_json(events: &[StreamEvent]) -> Json {
         "tasks": TASKS,
         "stream": all(|event| u64::from(event.stream)),
         "task": all(|event| TASKS.iter().position(|task| *task == event.task).unwrap_or(0) as u64),
-        "of": all(|event| event.of),
         "bytes": all(|event| event.bytes),
         "start": all(|event| event.start_ns),
         "end": all(|event| event.end_ns),
