@@ -6,7 +6,7 @@ use planlab_graph::{Content, Schedule, ScheduledBuffer, Task, TrainingNet};
 
 use crate::cli::ShapeArgs;
 use crate::inputs::network::{is_file, parse_spec};
-use crate::kinds::schedule::{DEFAULT_MACHINE, Question, resolve_machine, task_object};
+use crate::kinds::schedule::{DEFAULT_MACHINE, FileShape, Question, resolve_machine, task_object};
 use crate::shell::exit::Failure;
 
 /// The names of a net that has all parts of a schedule, or numbers without a net.
@@ -53,7 +53,8 @@ fn read_net(argument: &str, batch: Option<u64>) -> Result<TrainingNet, Failure> 
     let machine = resolve_machine(DEFAULT_MACHINE, None)?;
     let question = if is_file(argument) {
         // The names of a profile are the same at every batch.
-        Question::of_file(argument, Some(machine), batch, batch.or(Some(1)))?
+        let shape = FileShape { batch, assumes_measured: true, ..FileShape::default() };
+        Question::of_file(argument, Some(machine), &shape)?
     } else {
         // A whole key contains its batch.
         let batch = batch.and_then(NonZeroU64::new).filter(|_| !argument.starts_with("model/"));

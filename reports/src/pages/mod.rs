@@ -2,7 +2,7 @@
 
 mod allocators;
 mod memory;
-mod offload;
+pub(crate) mod offload;
 pub(crate) mod overview;
 pub(crate) mod planners;
 

@@ -82,7 +82,8 @@ impl Question {
                 return Err(Failure::from_usage(format!("{name}: --dim is for models of ONNX")));
             }
             NetFile::Profile(format, text) => {
-                let measured = shape.measured.ok_or_else(|| {
+                let assumed = shape.assumes_measured.then_some(shape.batch.unwrap_or(1));
+                let measured = shape.measured.or(assumed).ok_or_else(|| {
                     let says = "does not say its batch: add --measured-batch";
                     Failure::from_usage(format!("{name}: {} {says}", format.title()))
                 })?;
@@ -182,6 +183,8 @@ pub(crate) struct FileShape<'a> {
     pub(crate) batch: Option<u64>,
     /// The batch at which a profile was measured.
     pub(crate) measured: Option<u64>,
+    /// Whether a profile without `measured` counts as measured at `batch`, as where its names alone matter.
+    pub(crate) assumes_measured: bool,
     /// Dynamic dimensions of a model.
     pub(crate) dims: &'a [(String, u64)],
 }

@@ -22,6 +22,7 @@ pub(super) fn question(args: &ScheduleArgs, batch: Option<NonZeroU64>) -> Result
             batch: batch.map(NonZeroU64::get),
             measured: args.measured_batch.map(NonZeroU64::get),
             dims: &args.dims,
+            ..FileShape::default()
         };
         Question::of_file(&args.net, named, &shape)?
     } else {

@@ -128,17 +128,14 @@ impl<'g> Lives<'g> {
 
     /// The buffer that a value is in, by number.
     pub(crate) fn storage_of(&self, name: &str) -> Option<usize> {
-        match self.places.get(name) {
-            Some(&ValuePlace::In(place)) => Some(place),
-            _ => None,
-        }
+        find_storage(&self.places, name)
     }
 
     /// Notes the inputs that the output of a node may overwrite if they end there.
     fn permit_inputs(&mut self, node: &'g Node, output: &str, storage: usize, shapes: &Shapes<'g>) {
         let value = |name: &str| shapes.values.get(name);
         let Some(made) = value(output) else { return };
-        let place = |name: &String| self.storage_of(name);
+        let place = |name: &String| find_storage(&self.places, name);
         // An input that is repeated along a dimension is read again after it was written over.
         let fits = |name: &String| {
             value(name).is_some_and(|read| read.shape == made.shape && read.byte_size() == made.byte_size())
@@ -258,6 +255,14 @@ impl<'g> Lives<'g> {
         self.places.insert(name, ValuePlace::In(self.storages.len()));
         self.storages.push(Storage { name, node, start, last: start, bytes, ..Storage::default() });
         Ok(())
+    }
+}
+
+/// The buffer that a value is in.
+fn find_storage(places: &FxHashMap<&str, ValuePlace>, name: &str) -> Option<usize> {
+    match places.get(name) {
+        Some(&ValuePlace::In(place)) => Some(place),
+        _ => None,
     }
 }
 
