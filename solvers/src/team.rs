@@ -17,7 +17,7 @@ impl RunOver<'_> {
 }
 
 /// The least stack of a worker, in bytes.
-const STACK: usize = 8 << 20;
+pub(crate) const STACK: usize = 8 << 20;
 
 /// Which workers end a team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +72,9 @@ pub(crate) fn call_with_stack<T: Send>(
     thread::scope(|scope| spawn_with_stack(scope, stack, call).map(join_thread))
 }
 
-fn spawn_with_stack<'s, T: Send + 's>(
+/// Starts a thread with `stack` bytes of stack; only the used part takes memory. Returns [`PlanError::Failed`] if the
+/// thread cannot be started.
+pub(crate) fn spawn_with_stack<'s, T: Send + 's>(
     scope: &'s thread::Scope<'s, '_>,
     stack: usize,
     call: impl FnOnce() -> T + Send + 's,

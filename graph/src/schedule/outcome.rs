@@ -1,6 +1,7 @@
 //! A run of a scheduler from outside: the scheduler, the limits and the result.
 
 use std::borrow::Cow;
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use planlab_dsa::{CancelToken, Clock, Stop};
@@ -34,6 +35,8 @@ pub struct ScheduleBudget {
     pub work: Option<u64>,
     /// Stop as soon as an iteration takes at most this many seconds. Default: no target.
     pub target: Option<f64>,
+    /// Threads that the scheduler may use. Default: 1.
+    pub threads: Option<NonZeroUsize>,
     /// Ends the run from outside.
     pub cancel: CancelToken,
     /// The clock that measures the wall time.

@@ -4,6 +4,7 @@
 //! before it counts. Schedules are ranked by time. The memory that their *offsets* need is reported separately, because
 //! it may exceed the most bytes taken at once.
 
+use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use planlab_dsa::Stop;
@@ -27,6 +28,11 @@ pub trait Scheduler: Send + Sync {
     ///
     /// [`ScheduleHalt::Stop`] when the run ends, [`ScheduleHalt::Error`] when the scheduler fails.
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt>;
+
+    /// Whether the scheduler uses several [threads](ScheduleRun::threads) if the budget permits. Default: no.
+    fn uses_threads(&self) -> bool {
+        false
+    }
 }
 
 impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
@@ -36,6 +42,10 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         (**self).schedule(run)
+    }
+
+    fn uses_threads(&self) -> bool {
+        (**self).uses_threads()
     }
 }
 
@@ -130,6 +140,12 @@ impl<'p> ScheduleRun<'p> {
     /// Random numbers, from the run's seed.
     pub const fn rng(&mut self) -> &mut ChaCha8Rng {
         &mut self.rng
+    }
+
+    /// Threads that the scheduler may use.
+    #[must_use]
+    pub fn threads(&self) -> NonZeroUsize {
+        self.budget.threads.unwrap_or(NonZeroUsize::MIN)
     }
 
     /// The best schedule so far.

@@ -212,7 +212,7 @@ impl ClassSearch<'_, '_> {
         for change in 0..changes {
             let progress = f64::from(change) / f64::from(changes);
             let heat = start * HOT * (COLD / HOT).powf(progress);
-            let slack = draw_slack(self.run, heat);
+            let slack = draw_slack(self.run.rng(), heat);
             let changed = self.change_state(&state);
             if let Judged::Placed(taken) = self.judge_state(changed.clone(), seconds + slack)? {
                 (seconds, state) = (taken, changed);

@@ -3,6 +3,7 @@
 use planlab_dsa::{Budget, Bytes, Offset, execute};
 use planlab_graph::{Schedule, ScheduleHalt, ScheduleRun, Timeline, Verified};
 use rand::RngExt;
+use rand_chacha::ChaCha8Rng;
 
 use crate::placement::greedy::Fit;
 use crate::placement::{Order, Portfolio};
@@ -93,6 +94,6 @@ pub(super) fn offer_verified(
 }
 
 /// The seconds by which an annealing accepts a worse state at a heat in seconds: exponentially distributed.
-pub(super) fn draw_slack(run: &mut ScheduleRun<'_>, heat: f64) -> f64 {
-    -heat * run.rng().random::<f64>().max(f64::MIN_POSITIVE).ln()
+pub(super) fn draw_slack(rng: &mut ChaCha8Rng, heat: f64) -> f64 {
+    -heat * rng.random::<f64>().max(f64::MIN_POSITIVE).ln()
 }

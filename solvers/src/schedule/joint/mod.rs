@@ -18,6 +18,9 @@
 //! A change may also move a pass, backward passes among forward passes of other branches included. Sums of gradients run
 //! as soon as their operands are there.
 //!
+//! Each change has random numbers of its own, and most are rejected. So several threads try the next changes ahead, with
+//! the result of one thread: the same seed and limit of work give the same schedule.
+//!
 //! # References
 //!
 //! 1. S. Kirkpatrick, C. D. Gelatt, M. P. Vecchi: Optimization by simulated annealing. Science 220(4598), 1983.
@@ -33,7 +36,9 @@
 //! come back. 20 g changes in the first of 5 or more rounds for g gaps, twice as many in each that follows; offsets for one state
 //! in 200, and for those that are much faster. Anytime.
 
+mod changes;
 mod search;
+mod speculation;
 
 use planlab_graph::{ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
 
@@ -76,6 +81,10 @@ impl Scheduler for Joint {
             reference: "Kirkpatrick et al. 1983; Glover 1977",
             complexity: "a simulation for each change; anytime",
         }
+    }
+
+    fn uses_threads(&self) -> bool {
+        true
     }
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
