@@ -1,6 +1,7 @@
 //! Runs the schedules of a suite.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 use std::sync::Mutex;
 
 use planlab_results::schedule::ScheduleRow;
@@ -13,7 +14,7 @@ use rand::seq::SliceRandom;
 use super::book::{Book, Rule, Tally, lock};
 use crate::cli::BenchArgs;
 use crate::kinds::schedule::{
-    Cell, PLANNER_WALL, Question, Runner, WALL, keep, known_schedulers, matching_schedulers,
+    Cell, PLANNER_WALL, Question, Runner, WALL, keep, known_schedulers, matching_schedulers, usable_threads,
 };
 use crate::shell::clock::now_ns;
 use crate::shell::exit::Failure;
@@ -98,6 +99,7 @@ fn cell(args: &BenchArgs, pick: &SchedulePick, repetition: u32) -> Cell {
         work: args.limits.work_limit.or(pick.work_limit),
         target: None,
         seed: args.limits.seed,
+        threads: usable_threads(&pick.scheduler, args.limits.threads.or(Some(NonZeroUsize::MIN))),
         planner: pick.planner.clone().unwrap_or_else(|| PLANNER.to_owned()),
         planner_wall: Some(pick.planner_time_limit.unwrap_or(PLANNER_WALL)),
         repetition,

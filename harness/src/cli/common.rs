@@ -101,8 +101,8 @@ pub(crate) struct LimitArgs {
     /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Threads that a planner may use [default: every core in `plan` and `compare`; in `bench` 1, or what the
-    /// suite says]
+    /// Threads that a planner or a scheduler may use [default: every core in `plan`, `compare` and `schedule`; in
+    /// `bench` 1, or what the suite says]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<NonZeroUsize>,
 }

@@ -67,6 +67,24 @@ fn a_schedule_is_written_checked_and_refused_if_it_lies() {
     assert_tells(&folder, &with(&["--check", "cut.jsonl"]), 2, &["cut.jsonl:4"]);
 }
 
+/// Each number of threads is a cell of its own, as it decides how much a run does in its time.
+#[test]
+fn joint_schedule_is_the_same_on_any_number_of_threads() {
+    let folder = folder_with("mine.toml", MACHINE);
+    let net = ["schedule", "alexnet", "--batch", "192", "--machine", "mine.toml", "--planner", "best-fit"];
+    let limits = ["--work-limit", "1500", "--time-limit", "5m", "--out", "store", "-o", "s.jsonl"];
+    let schedule = |threads| {
+        let arguments = [net.as_slice(), &limits, &["--threads", threads]].concat();
+        let found = json(folder.path(), &arguments, 0);
+        let text = fs::read_to_string(folder.path().join("s.jsonl")).expect("written");
+        (text, found_row(&found, "joint")["stop"].clone())
+    };
+    assert_eq!(schedule("1"), schedule("3"));
+    let sql = "SELECT threads FROM schedules ORDER BY threads";
+    let (csv, _) = run(folder.path(), &["query", "store", sql, "--csv"], 0);
+    assert_eq!(csv.lines().skip(1).collect::<Vec<_>>(), ["1", "3"]);
+}
+
 /// The schedule keeps maps that no backward pass reads; an earlier bound was above its time.
 #[test]
 fn schedule_that_keeps_transient_maps_is_above_the_bound() {

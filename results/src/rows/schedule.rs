@@ -79,6 +79,8 @@ row_table! {
         /// Digest of the scheduler's sources.
         pub scheduler_version: String,
         ..limits,
+        /// Threads that the scheduler may use.
+        pub threads: Option<u64> = None,
         ..ending,
         /// Time of an iteration with the best valid schedule, in nanoseconds.
         pub iteration_ns: Option<u64>,

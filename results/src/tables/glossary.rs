@@ -158,6 +158,7 @@ pub const COLUMNS: &[ColumnDoc] = documented! {
         capacity "bytes" "Memory that the schedule may take"
         in_core_bytes "bytes" "Memory if every feature map is kept; none in older rows"
         scheduler "text" "Scheduler key"
+        threads "count" "Threads that the scheduler may use; none in older rows"
         status "text" "optimal, feasible, unknown (there is no schedule), timeout, ..."
         reason "text" "What went wrong, or why there is no schedule"
         stop "text" "Why the run stopped: finished, proved, deadline, ..."

@@ -1,8 +1,12 @@
 //! A cell: one scheduler with its limits on one problem with one seed, and the planner that places its buffers.
 
+use std::num::NonZeroUsize;
+use std::thread::available_parallelism;
 use std::time::Duration;
 
 use planlab_dsa::Digest;
+use planlab_graph::Scheduler as _;
+use planlab_solvers::schedule::find_scheduler;
 
 use super::saboteurs;
 use crate::shell::quantity::as_nanoseconds;
@@ -23,6 +27,8 @@ pub(crate) struct Cell {
     /// fit. Robustness is then not measured.
     pub(crate) target: Option<f64>,
     pub(crate) seed: u64,
+    /// Threads that the scheduler may use; the planner has one.
+    pub(crate) threads: usize,
     pub(crate) planner: String,
     pub(crate) planner_wall: Option<Duration>,
     pub(crate) repetition: u32,
@@ -31,7 +37,7 @@ pub(crate) struct Cell {
 impl Cell {
     /// The digest under which the cell's rows are kept. It does not depend on the workload's name or the repetition.
     pub(crate) fn key(&self, problem: &str) -> String {
-        let parts = serde_json::json!({
+        let mut parts = serde_json::json!({
             "schedule": planlab_results::schedule::SCHEDULE_SCHEMA,
             "problem": problem,
             "scheduler": self.scheduler,
@@ -44,6 +50,10 @@ impl Cell {
             "planner_wall_ns": self.planner_wall.map(as_nanoseconds),
             "target": self.target,
         });
+        // Left out of older keys.
+        if self.threads != 1 {
+            parts["threads"] = self.threads.into();
+        }
         Digest::of_bytes(parts.to_string().as_bytes()).to_string()
     }
 
@@ -52,6 +62,14 @@ impl Cell {
         let is_saboteur = saboteurs::KEYS.contains(&self.scheduler.as_str());
         if is_saboteur { "saboteur" } else { planlab_solvers::SOURCE_DIGEST }.to_owned()
     }
+}
+
+/// The threads for a scheduler: 1 if it uses no more, else the given number, by default one for each core.
+pub(crate) fn usable_threads(scheduler: &str, given: Option<NonZeroUsize>) -> usize {
+    if !find_scheduler(scheduler).is_some_and(|scheduler| scheduler.uses_threads()) {
+        return 1;
+    }
+    given.or_else(|| available_parallelism().ok()).map_or(1, NonZeroUsize::get)
 }
 
 #[cfg(test)]
@@ -67,6 +85,7 @@ mod tests {
             work: None,
             target: None,
             seed: 0,
+            threads: 1,
             planner: "portfolio".to_owned(),
             planner_wall: None,
             repetition: 0,
@@ -80,6 +99,7 @@ mod tests {
             Cell { work: Some(1), ..cell.clone() },
             Cell { target: Some(0.5), ..cell.clone() },
             Cell { seed: 1, ..cell.clone() },
+            Cell { threads: 2, ..cell.clone() },
             Cell { planner: "best-fit".to_owned(), ..cell.clone() },
             Cell { planner_wall: Some(Duration::from_secs(1)), ..cell.clone() },
         ];
@@ -88,5 +108,12 @@ mod tests {
             assert!(others[..at].iter().all(|one| one.key("problem") != other.key("problem")), "{other:?}");
         }
         assert_ne!(cell.key("another"), key);
+    }
+
+    #[test]
+    fn threads_are_for_schedulers_that_use_them() {
+        let three = NonZeroUsize::new(3);
+        assert_eq!(["joint", "local-search"].map(|key| usable_threads(key, three)), [3, 1]);
+        assert!(usable_threads("joint", None) >= 1);
     }
 }

@@ -1,6 +1,7 @@
 //! Scheduling as a kind of cell: a scheduler under its limits on one problem.
 
 use std::fs;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -45,6 +46,7 @@ impl Kind for Scheduling {
             wall: asked.wall_ns.map(Duration::from_nanos),
             work: asked.work,
             target: asked.target,
+            threads: NonZeroUsize::new(asked.threads),
             cancel: desk.cancel.clone(),
             ..ScheduleBudget::default()
         };

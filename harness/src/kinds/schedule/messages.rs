@@ -18,6 +18,7 @@ pub(crate) struct CellRequest {
     pub(super) work: Option<u64>,
     /// Stop once a schedule's iteration takes at most this many seconds.
     pub(super) target: Option<f64>,
+    pub(super) threads: usize,
 }
 
 /// What a scheduler found. The schedule is in the mailbox.

@@ -19,7 +19,7 @@ mod runner;
 mod saboteurs;
 
 pub(crate) use audit::audit;
-pub(crate) use cell::{Cell, PLANNER_WALL, WALL};
+pub(crate) use cell::{Cell, PLANNER_WALL, WALL, usable_threads};
 pub(crate) use judge::{Judgement, classes, counts};
 pub(crate) use kind::Scheduling;
 pub(crate) use question::{

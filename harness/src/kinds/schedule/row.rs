@@ -46,6 +46,7 @@ fn row(question: &Question, cell: &Cell, judgement: &Judgement, context: RowCont
         wall_limit_ns: cell.wall.map(as_nanoseconds),
         memory_limit_bytes: cell.memory,
         work_limit: cell.work,
+        threads: Some(cell.threads as u64),
         mechanism: context.mechanism.name().to_owned(),
         status: judgement.ending.status,
         stop: judgement.ending.stop,

@@ -56,6 +56,7 @@ impl Runner {
             wall_ns: cell.wall.map(as_nanoseconds),
             work: cell.work,
             target: cell.target,
+            threads: cell.threads,
         };
         let order = Order { source: &source, cells: &[asked], memory: cell.memory, core: None };
         let end = self.supervisor().run::<Scheduling>(&order)?.pop();

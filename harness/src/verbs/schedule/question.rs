@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use crate::cli::{LimitArgs, ScheduleArgs};
 use crate::inputs::network::{is_file, parse_spec};
 use crate::kinds::schedule::{
-    Cell, DEFAULT_MACHINE, FileShape, PLANNER_WALL, Question, WALL, resolve_machine,
+    Cell, DEFAULT_MACHINE, FileShape, PLANNER_WALL, Question, WALL, resolve_machine, usable_threads,
 };
 use crate::shell::exit::Failure;
 
@@ -42,7 +42,7 @@ pub(super) fn question(args: &ScheduleArgs, batch: Option<NonZeroU64>) -> Result
 
 /// The cell of a scheduler.
 pub(super) fn cell(args: &ScheduleArgs, scheduler: &str) -> Cell {
-    let LimitArgs { time_limit, memory_limit, work_limit, seed, .. } = args.limits;
+    let LimitArgs { time_limit, memory_limit, work_limit, seed, threads } = args.limits;
     Cell {
         scheduler: scheduler.to_owned(),
         wall: Some(time_limit.unwrap_or(WALL)),
@@ -50,6 +50,7 @@ pub(super) fn cell(args: &ScheduleArgs, scheduler: &str) -> Cell {
         work: work_limit,
         target: None,
         seed,
+        threads: usable_threads(scheduler, threads),
         planner: args.planner.clone(),
         planner_wall: Some(args.planner_time_limit.unwrap_or(PLANNER_WALL)),
         repetition: 0,

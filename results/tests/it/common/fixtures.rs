@@ -135,6 +135,7 @@ pub(crate) fn schedule(cell: &str, scheduler: &str) -> ScheduleRow {
         wall_limit_ns: Some(60_000_000_000),
         memory_limit_bytes: None,
         work_limit: Some(10_000),
+        threads: Some(2),
         mechanism: "rlimit".to_owned(),
         status: Status::Feasible,
         stop: Some(Stop::Finished),
