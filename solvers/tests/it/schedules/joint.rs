@@ -1,14 +1,18 @@
 //! Tests the joint search on small nets: against other schedulers, and against exact optima.
 
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
 use planlab_dsa::testing::is_deep_run;
-use planlab_dsa::{Bytes, Stop};
+use planlab_dsa::{Bytes, Clock, Stop};
 use planlab_graph::{
     FeatureMap, Function, MapId, ScheduleBudget, SchedulingProblem, TrainingNet, execute_scheduler,
 };
 use planlab_solvers::schedule::{Joint, find_scheduler, scheduler_keys};
 
 use super::bounds::{PERCENTS, SAME, random_problem, within};
-use super::nets::small_machine;
+use super::nets::{small_machine, unit_chain};
 use super::references::optimum::optimum_below;
 
 /// The nets that are scheduled, and those of a deep run.
@@ -81,6 +85,49 @@ fn annealing_finds_faster_schedules() {
         faster += u32::from(end < start);
     }
     assert!(faster > 3, "only {faster}");
+}
+
+/// The nets that are annealed on several threads, and those of a deep run.
+const SHARED_NETS: usize = 5;
+const DEEP_SHARED_NETS: usize = 100;
+
+/// Threads try changes ahead, and only those that one thread would have tried may count. The nets are too large for a search
+/// of all schedules, so that the annealing gets its share of the work.
+#[test]
+fn joint_search_is_the_same_on_any_number_of_threads() {
+    let nets = if is_deep_run() { DEEP_SHARED_NETS } else { SHARED_NETS };
+    let shares = (0..).zip(PERCENTS.into_iter().cycle());
+    let large = shares.map(|(seed, percent)| within(&random_problem(seed, 40), percent));
+    let large = large.filter(|problem| problem.net.functions().len() > 20).take(nets);
+    let mut limited = 0;
+    for (seed, problem) in (0..).zip([unit_chain(40, 12)].into_iter().chain(large)) {
+        let run = |threads| {
+            let threads = NonZeroUsize::new(threads);
+            let budget = ScheduleBudget { work: Some(6_000), threads, ..ScheduleBudget::default() };
+            let outcome = execute_scheduler(&Joint::default(), &problem, budget, seed);
+            let marks = outcome.trajectory.iter().map(|mark| (mark.work, mark.seconds)).collect::<Vec<_>>();
+            (outcome.best, outcome.end, outcome.work, outcome.shortfall, marks)
+        };
+        let alone = run(1);
+        limited += usize::from(alone.1 == Ok(Stop::WorkLimit));
+        for threads in [2, 3] {
+            assert_eq!(run(threads), alone, "net {seed} on {threads} threads");
+        }
+    }
+    assert!(limited * 2 > nets, "only {limited} of {nets} searches reach the annealing");
+}
+
+/// The clock counts its readings.
+#[test]
+fn joint_search_on_several_threads_ends_at_its_deadline() {
+    let problem = unit_chain(60, 15);
+    let seconds = AtomicU64::new(0);
+    let clock = Clock::new(move || Duration::from_secs(seconds.fetch_add(1, Ordering::Relaxed)));
+    let (wall, threads) = (Some(Duration::from_secs(4_000)), NonZeroUsize::new(3));
+    let budget = ScheduleBudget { wall, clock, threads, ..ScheduleBudget::default() };
+    let outcome = execute_scheduler(&Joint::default(), &problem, budget, 0);
+    assert_eq!(outcome.end, Ok(Stop::Deadline));
+    assert!(outcome.best.is_some_and(|best| best.height() <= problem.capacity));
 }
 
 /// A map without a second access has no fate to decide.
