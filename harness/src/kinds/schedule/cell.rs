@@ -66,10 +66,9 @@ impl Cell {
 
 /// The threads for a scheduler: 1 if it uses no more, else the given number, by default one for each core.
 pub(crate) fn usable_threads(scheduler: &str, given: Option<NonZeroUsize>) -> usize {
-    if !find_scheduler(scheduler).is_some_and(|scheduler| scheduler.uses_threads()) {
-        return 1;
-    }
-    given.or_else(|| available_parallelism().ok()).map_or(1, NonZeroUsize::get)
+    let uses_threads = find_scheduler(scheduler).is_some_and(|known| known.uses_threads());
+    let threads = given.or_else(|| available_parallelism().ok()).filter(|_| uses_threads);
+    threads.map_or(1, NonZeroUsize::get)
 }
 
 #[cfg(test)]
