@@ -72,7 +72,9 @@ impl Scheduler for Capuchin {
             run.tick(1)?;
             let most = EVENTS_PER_FUNCTION * problem.net.functions().len();
             if !policy.discard_intermediates(most) {
-                run.fall_short(format!("out of memory: {most} events are not enough"));
+                run.fall_short(format!(
+                    "out of memory: what would fit recomputes too often (more than {most} events)"
+                ));
                 return Ok(());
             }
         }
