@@ -164,7 +164,8 @@ impl<'p> ScheduleRun<'p> {
         self.budget.wall.map(|wall| wall.saturating_sub(self.elapsed()))
     }
 
-    /// Counts iterations that are about to be simulated or checked: a limit of n permits n of them.
+    /// Counts iterations that are about to be simulated or checked, or other work that takes about as long: a limit of n
+    /// permits n of them.
     ///
     /// # Errors
     ///
@@ -230,7 +231,8 @@ impl<'p> ScheduleRun<'p> {
     }
 
     /// As [`Self::consult_scheduler`], but with at most one of `parts` equal parts of the work that is left, or of the
-    /// time that is left if work is not limited. A scheduler that reaches this limit has finished.
+    /// time that is left if work is not limited: time is not divided beside work, because results would depend on the
+    /// clock. A scheduler that reaches this limit has finished.
     ///
     /// # Errors
     ///

@@ -89,6 +89,7 @@ mod swap_all;
 mod swap_opt;
 #[cfg(test)]
 mod testing;
+mod work;
 
 pub use bound::lp_bound;
 pub use capuchin::Capuchin;

@@ -14,68 +14,94 @@ const UNPLACED: u32 = 8;
 /// The most buffers of a schedule for which the portfolio of planners looks for offsets.
 const TIGHTLY_PACKED: usize = 400;
 
-/// Offers the first plan of each list that fits with its offsets. Within a list, later plans are slower and take less
-/// memory. If no offsets fit, the fastest schedule that fits by bytes is offered. Errors are as of
-/// [`ScheduleRun::tick`] and [`ScheduleRun::offer`].
+/// The plans of a chain that a scheduler offers under its key.
+pub(super) struct PlanOffers<'c> {
+    key: &'static str,
+    chain: &'c Chain,
+    /// The fastest schedule that fits by bytes, but not with its offsets, and its seconds.
+    unplaced: Option<(f64, Schedule)>,
+}
+
+/// Offers the first plan of a list that fits with its offsets, or else the fastest that fits by bytes. Errors and the order
+/// of the plans are as of [`PlanOffers::offer_first_fit`].
 pub(super) fn offer_plans(
     run: &mut ScheduleRun<'_>,
-    key: &str,
+    key: &'static str,
     chain: &Chain,
-    mut lists: impl Iterator<Item: Iterator<Item = ChainPlan>>,
+    plans: impl Iterator<Item = ChainPlan>,
 ) -> Result<(), ScheduleHalt> {
-    let mut unplaced = None;
-    let end = lists.try_for_each(|plans| match find_first_fit(run, chain, plans, &mut unplaced)? {
-        Some(placed) => run.offer(Schedule { scheduler: key.to_owned(), ..placed }),
-        None => Ok(()),
-    });
-    match unplaced {
-        Some((_, draft)) if run.best_schedule().is_none() => {
-            run.offer(Schedule { scheduler: key.to_owned(), ..draft })?;
-        }
-        _ => {}
-    }
+    let mut offers = PlanOffers::new(key, chain);
+    let end = offers.offer_first_fit(run, plans);
+    offers.offer_unplaced(run)?;
     end
 }
 
-/// The first schedule that fits with its offsets, if it is faster than what was offered. `unplaced` receives the fastest
-/// one that fits by bytes.
-fn find_first_fit(
-    run: &mut ScheduleRun<'_>,
-    chain: &Chain,
-    plans: impl Iterator<Item = ChainPlan>,
-    unplaced: &mut Option<(f64, Schedule)>,
-) -> Result<Option<Schedule>, ScheduleHalt> {
-    let problem = run.problem();
-    let (mut before, mut tried) = (None, 0);
-    for plan in plans {
-        if before.as_ref() == Some(&plan) {
-            continue;
-        }
-        run.tick(1)?;
-        match draft_plan(problem, chain, &plan) {
-            Ok((_, timeline)) if !is_faster(run, timeline.seconds) => return Ok(None),
-            Ok((draft, timeline)) => {
-                let packed = if draft.buffers.len() <= TIGHTLY_PACKED {
-                    pack_offsets(run, &draft, &timeline)
-                } else {
-                    pack_draft(&draft, &timeline, problem.capacity)
-                };
-                if let Ok(offsets) = packed {
-                    return Ok(Some(draft.with_offsets(&timeline, &offsets)));
-                }
-                if unplaced.as_ref().is_none_or(|(seconds, _)| timeline.seconds < *seconds) {
-                    *unplaced = Some((timeline.seconds, draft));
-                }
-                tried += 1;
-                if tried >= UNPLACED {
-                    return Ok(None);
-                }
-            }
-            Err(reason) => run.fall_short(reason),
-        }
-        before = Some(plan);
+impl<'c> PlanOffers<'c> {
+    pub(super) const fn new(key: &'static str, chain: &'c Chain) -> Self {
+        Self { key, chain, unplaced: None }
     }
-    Ok(None)
+
+    /// Offers the first plan of a list that fits with its offsets. Later plans are slower and take less memory. Errors are as
+    /// of [`ScheduleRun::tick`] and [`ScheduleRun::offer`].
+    pub(super) fn offer_first_fit(
+        &mut self,
+        run: &mut ScheduleRun<'_>,
+        plans: impl Iterator<Item = ChainPlan>,
+    ) -> Result<(), ScheduleHalt> {
+        match self.find_first_fit(run, plans)? {
+            Some(placed) => run.offer(Schedule { scheduler: self.key.to_owned(), ..placed }),
+            None => Ok(()),
+        }
+    }
+
+    /// Offers the fastest schedule that fits by bytes, if there is no other. Errors are as of [`ScheduleRun::offer`].
+    pub(super) fn offer_unplaced(self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
+        match self.unplaced {
+            Some((_, draft)) if run.best_schedule().is_none() => {
+                run.offer(Schedule { scheduler: self.key.to_owned(), ..draft })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The first schedule that fits with its offsets, if it is faster than what was offered.
+    fn find_first_fit(
+        &mut self,
+        run: &mut ScheduleRun<'_>,
+        plans: impl Iterator<Item = ChainPlan>,
+    ) -> Result<Option<Schedule>, ScheduleHalt> {
+        let problem = run.problem();
+        let (mut before, mut tried) = (None, 0);
+        for plan in plans {
+            if before.as_ref() == Some(&plan) {
+                continue;
+            }
+            run.tick(1)?;
+            match draft_plan(problem, self.chain, &plan) {
+                Ok((_, timeline)) if !is_faster(run, timeline.seconds) => return Ok(None),
+                Ok((draft, timeline)) => {
+                    let packed = if draft.buffers.len() <= TIGHTLY_PACKED {
+                        pack_offsets(run, &draft, &timeline)
+                    } else {
+                        pack_draft(&draft, &timeline, problem.capacity)
+                    };
+                    if let Ok(offsets) = packed {
+                        return Ok(Some(draft.with_offsets(&timeline, &offsets)));
+                    }
+                    if self.unplaced.as_ref().is_none_or(|(seconds, _)| timeline.seconds < *seconds) {
+                        self.unplaced = Some((timeline.seconds, draft));
+                    }
+                    tried += 1;
+                    if tried >= UNPLACED {
+                        return Ok(None);
+                    }
+                }
+                Err(reason) => run.fall_short(reason),
+            }
+            before = Some(plan);
+        }
+        Ok(None)
+    }
 }
 
 /// The draft of a plan and its run, or the reason why it does not fit.

@@ -55,8 +55,14 @@ pub(super) struct OffloadTable<'t> {
 }
 
 impl<'t> OffloadTable<'t> {
-    /// The table for a link that copies a slot of memory in `slot_seconds`, with `times` slots of time.
-    pub(super) fn new(table: &'t PersistentTable, slot_seconds: f64, times: usize) -> Self {
+    /// The table for a link that copies a slot of memory in `slot_seconds`, with `times` slots of time. Calls `tick` with the
+    /// steps of each segment before them, and returns its error.
+    pub(super) fn try_new<E>(
+        table: &'t PersistentTable,
+        slot_seconds: f64,
+        times: usize,
+        mut tick: impl FnMut(u64) -> Result<(), E>,
+    ) -> Result<Self, E> {
         let count = table.needs().len();
         let elapsed = table.needs().iter().scan(0.0, |sum, needs| {
             *sum += needs.forward;
@@ -69,10 +75,31 @@ impl<'t> OffloadTable<'t> {
         let mut offload = Self { table, elapsed, slot_seconds, time_slot, times, seconds: vec![0.0; states] };
         for segment in (0..count).rev() {
             for is_input_away in [false, true] {
+                tick(offload.count_steps(segment))?;
                 offload.fill_segment(segment, is_input_away);
             }
         }
+        Ok(offload)
+    }
+
+    /// As [`Self::try_new`], without a stop.
+    #[cfg(test)]
+    pub(super) fn new(table: &'t PersistentTable, slot_seconds: f64, times: usize) -> Self {
+        let Ok(offload) =
+            Self::try_new(table, slot_seconds, times, |_| Ok::<_, std::convert::Infallible>(()));
         offload
+    }
+
+    /// Whether the link is idle when a segment begins, though it was used.
+    fn is_idle_again(&self, busy: usize, segment: usize) -> bool {
+        busy > 0 && busy as f64 * self.time_slot <= self.elapsed[segment]
+    }
+
+    /// The steps to fill a segment: for each state, the choices if all end at a segment of their own.
+    fn count_steps(&self, segment: usize) -> u64 {
+        let rows = (0..=self.times).filter(|&busy| !self.is_idle_again(busy, segment)).count();
+        let choices = self.elapsed.len() - segment;
+        (rows * (self.table.most_slots() + 1) * choices) as u64
     }
 
     fn index_of(&self, state: State) -> usize {
@@ -83,7 +110,7 @@ impl<'t> OffloadTable<'t> {
     fn fill_segment(&mut self, segment: usize, is_input_away: bool) {
         for busy in 0..=self.times {
             let start = self.index_of(State { segment, is_input_away, busy, slots: 0 });
-            if busy > 0 && busy as f64 * self.time_slot <= self.elapsed[segment] {
+            if self.is_idle_again(busy, segment) {
                 // The link is idle, as it is at the start.
                 let idle = self.index_of(State { segment, is_input_away, busy: 0, slots: 0 });
                 self.seconds.copy_within(idle..=idle + self.table.most_slots(), start);

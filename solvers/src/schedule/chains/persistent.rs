@@ -27,6 +27,9 @@ use planlab_dsa::greatest_common_divisor;
 use super::chain::Segment;
 use super::sequence::Step;
 
+/// The entries of a table that are computed in one step: a few at once, and without a branch.
+const ENTRIES_PER_STEP: u64 = 8;
+
 /// What a segment takes, in slots.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Needs {
@@ -86,12 +89,12 @@ pub(super) struct PersistentTable {
 impl PersistentTable {
     /// The table of a chain for `room` bytes in at most `slots` slots, and for a quarter more: what is lost by rounding up
     /// may be found again. If that takes no more than four times as many slots, all sizes are whole numbers of slots. Calls
-    /// `tick` before each group, and returns its error.
+    /// `tick` with the steps of each group before them, and returns its error.
     pub(super) fn try_new<E>(
         segments: &[Segment],
         room: u64,
         slots: u32,
-        mut tick: impl FnMut() -> Result<(), E>,
+        mut tick: impl FnMut(u64) -> Result<(), E>,
     ) -> Result<Self, E> {
         let slots = u64::from(slots.max(1));
         let unit = segments.iter().flat_map(Segment::sizes).fold(0, greatest_common_divisor).max(1);
@@ -104,7 +107,7 @@ impl PersistentTable {
         let mut table = Self { needs, slot, room, most, seconds };
         for more in 0..count {
             for first in 0..count - more {
-                tick()?;
+                tick(table.count_steps(more + 1))?;
                 table.fill_group(first, first + more);
             }
         }
@@ -114,7 +117,7 @@ impl PersistentTable {
     /// As [`Self::try_new`], without a stop.
     #[cfg(test)]
     pub(super) fn new(segments: &[Segment], room: u64, slots: u32) -> Self {
-        let Ok(table) = Self::try_new(segments, room, slots, || Ok::<_, std::convert::Infallible>(()));
+        let Ok(table) = Self::try_new(segments, room, slots, |_| Ok::<_, std::convert::Infallible>(()));
         table
     }
 
@@ -136,6 +139,11 @@ impl PersistentTable {
     /// The most slots for which the table has seconds.
     pub(super) const fn most_slots(&self) -> usize {
         self.most
+    }
+
+    /// The steps to fill a group: for each slot, the ways to begin it, one for each of its segments.
+    const fn count_steps(&self, segments: usize) -> u64 {
+        segments as u64 * (self.most as u64 + 1) / ENTRIES_PER_STEP
     }
 
     fn row_start(&self, first: usize, last: usize) -> usize {
@@ -345,7 +353,7 @@ mod tests {
         let segments = vec![plain_segment(1, 1, 1); 4];
         let build = |most: u32| {
             let mut groups = 0;
-            let tick = || {
+            let tick = |_| {
                 groups += 1;
                 if groups <= most { Ok(()) } else { Err(groups) }
             };

@@ -31,10 +31,11 @@
 use planlab_graph::{ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
 
 use super::chain::Chain;
-use super::offers::offer_plans;
+use super::offers::PlanOffers;
 use super::offloading::OffloadTable;
 use super::persistent::PersistentTable;
 use crate::schedule::bound::claim_lp_bound;
+use crate::schedule::work::{CUT_OFF, WorkMeter};
 
 const KEY: &str = "pofo";
 
@@ -69,17 +70,26 @@ impl Scheduler for Pofo {
         claim_lp_bound(run)?;
         let chain = Chain::new(problem, SEGMENTS);
         let room = problem.capacity.get().saturating_sub(chain.fixed_bytes());
-        let table = PersistentTable::try_new(chain.segments(), room, SLOTS, || run.tick(0))?;
-        run.fall_short(format!("out of memory: no schedule of the chain in {} bytes", problem.capacity));
+        let mut meter = WorkMeter::new(problem);
+        run.fall_short(CUT_OFF);
+        let tick = |steps| meter.count_steps(run, steps);
+        let table = PersistentTable::try_new(chain.segments(), room, SLOTS, tick)?;
         let rate = problem.machine.copy_out.min(problem.machine.copy_in);
         let slot_seconds = table.slot_bytes() as f64 / rate;
         let step = (table.room_slots() / TRIALS).max(1);
-        let lists = SLOWDOWNS.iter().map(|slowdown| {
-            let offload = OffloadTable::new(&table, slot_seconds * slowdown, TIMES);
+        let mut offers = PlanOffers::new(KEY, &chain);
+        let end = SLOWDOWNS.iter().enumerate().try_for_each(|(turn, slowdown)| {
+            let tick = |steps| meter.count_steps(run, steps);
+            let offload = OffloadTable::try_new(&table, slot_seconds * slowdown, TIMES, tick)?;
+            if turn == 0 {
+                let capacity = problem.capacity;
+                run.fall_short(format!("out of memory: no schedule of the chain in {capacity} bytes"));
+            }
             let memories = (0..=table.most_slots()).rev().step_by(step);
-            memories.map_while(move |slots| offload.chain_plan(slots))
+            offers.offer_first_fit(run, memories.map_while(|slots| offload.chain_plan(slots)))
         });
-        offer_plans(run, KEY, &chain, lists)
+        offers.offer_unplaced(run)?;
+        end
     }
 }
 

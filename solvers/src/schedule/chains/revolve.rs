@@ -62,7 +62,7 @@ impl Scheduler for Revolve {
         let chain = Chain::new(problem, SEGMENTS);
         let count = chain.segments().len();
         let plans = (1..=count).rev().map(|slots| ChainPlan::new(chain_steps(count, slots), count));
-        offer_plans(run, KEY, &chain, std::iter::once(plans))
+        offer_plans(run, KEY, &chain, plans)
     }
 }
 

@@ -28,6 +28,7 @@ use super::offers::offer_plans;
 use super::persistent::PersistentTable;
 use super::sequence::ChainPlan;
 use crate::schedule::bound::claim_lp_bound;
+use crate::schedule::work::{CUT_OFF, WorkMeter};
 
 const KEY: &str = "rotor";
 
@@ -67,7 +68,10 @@ impl Scheduler for Rotor {
         let chain = Chain::new(problem, self.segments);
         let count = chain.segments().len();
         let room = problem.capacity.get().saturating_sub(chain.fixed_bytes());
-        let table = PersistentTable::try_new(chain.segments(), room, self.slots, || run.tick(0))?;
+        let mut meter = WorkMeter::new(problem);
+        run.fall_short(CUT_OFF);
+        let tick = |steps| meter.count_steps(run, steps);
+        let table = PersistentTable::try_new(chain.segments(), room, self.slots, tick)?;
         run.fall_short(format!("out of memory: no persistent schedule in {} bytes", problem.capacity));
         let step = (table.room_slots() / TRIALS).max(1);
         // The memory that there is, is one of them.
@@ -75,7 +79,7 @@ impl Scheduler for Rotor {
         let memories = (0..=first).rev().step_by(step);
         let steps = memories.map_while(|slots| table.chain_steps(slots));
         let plans = steps.map(|steps| ChainPlan::new(steps, count));
-        offer_plans(run, KEY, &chain, std::iter::once(plans))
+        offer_plans(run, KEY, &chain, plans)
     }
 }
 

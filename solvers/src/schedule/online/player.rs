@@ -14,6 +14,7 @@ use super::tensors::TensorTable;
 use crate::schedule::bound::claim_lp_bound;
 use crate::schedule::fates::{backward_stage, forward_stage};
 use crate::schedule::program::{Emitter, Prefetch, Program, draft_schedule};
+use crate::schedule::work::{CUT_OFF, WorkMeter};
 
 /// The runs of functions that are permitted in an iteration, for each function and beyond.
 const RUNS_PER_FUNCTION: usize = 16;
@@ -33,11 +34,14 @@ pub(super) fn offer_iteration(
 ) -> Result<(), ScheduleHalt> {
     let problem = run.problem();
     claim_lp_bound(run)?;
+    run.fall_short(CUT_OFF);
     run.tick(1)?;
     let mut player = Player::new(problem, room);
+    let mut meter = WorkMeter::new(problem);
     for stage in 0..2 * problem.net.functions().len() {
-        run.tick(0)?;
-        if let Err(reason) = player.run_stage(stage) {
+        let end = player.run_stage(stage);
+        meter.count_steps(run, player.runtime.tensors.take_steps())?;
+        if let Err(reason) = end {
             run.fall_short(reason.to_string());
             return Ok(());
         }

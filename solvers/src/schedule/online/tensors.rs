@@ -4,6 +4,8 @@
 //! have to be recomputed first, and those whose recomputation now begins with it. The neighbourhood is exact: evicted
 //! parents of evicted parents, evicted children of evicted children.
 
+use std::cell::Cell;
+
 use planlab_graph::SchedulingProblem;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +37,8 @@ struct TensorEntry {
 pub struct TensorTable {
     entries: Vec<TensorEntry>,
     clock: f64,
+    /// The tensors at which rates of loss have looked since [`Self::take_steps`].
+    steps: Cell<u64>,
 }
 
 impl TensorTable {
@@ -227,13 +231,20 @@ impl TensorTable {
         self.seconds(tensor) + ancestors + descendants
     }
 
+    /// The tensors at which rates of loss have looked since the last call: the steps of a rule.
+    pub(super) fn take_steps(&self) -> u64 {
+        self.steps.take()
+    }
+
     /// The seconds of the evicted tensors that are reached through evicted ones.
     fn sum_evicted(&self, tensor: usize, neighbours: fn(&TensorEntry) -> &[usize]) -> f64 {
         let mut is_seen = vec![false; self.entries.len()];
         let mut open = vec![tensor];
         let mut sum = 0.0;
         while let Some(current) = open.pop() {
-            for &next in neighbours(&self.entries[current]) {
+            let near = neighbours(&self.entries[current]);
+            self.steps.set(self.steps.get() + 1 + near.len() as u64);
+            for &next in near {
                 if self.entries[next].residence == Residence::Evicted && !is_seen[next] {
                     is_seen[next] = true;
                     sum += self.seconds(next);

@@ -228,6 +228,26 @@ fn consulted_scheduler_gets_a_part_of_what_is_left() {
     assert!((15..25).contains(&outcome.work), "{}", outcome.work);
 }
 
+/// Schedulers whose own loops take longer than a few simulations: a limit on work ends them.
+#[test]
+fn schedulers_with_tables_end_at_a_work_limit() {
+    let problem = unit_chain(200, 30);
+    for key in ["dtr", "coop", "rotor", "pofo"] {
+        let scheduler = find_scheduler(key).expect("a scheduler");
+        let within = |work| {
+            execute_scheduler(&scheduler, &problem, ScheduleBudget { work, ..ScheduleBudget::default() }, 0)
+        };
+        let whole = within(None);
+        assert!(whole.end.is_ok() && whole.work > 2, "{key}: {} units of work", whole.work);
+        let half = within(Some(whole.work / 2));
+        assert_eq!(half.end, Ok(Stop::WorkLimit), "{key}: {} units of work", whole.work);
+        let at_once = within(Some(0));
+        assert_eq!((at_once.end, at_once.best), (Ok(Stop::WorkLimit), None), "{key}");
+        let reason = at_once.shortfall.expect("a reason");
+        assert!(reason.starts_with("too large: the limit came"), "{key}: {reason}");
+    }
+}
+
 /// A long chain in little memory: no start takes all of the work.
 #[test]
 fn joint_search_of_a_long_chain_ends_at_its_work_limit() {
