@@ -7,9 +7,10 @@
 //! room or the rules. It is judged by the simulated time. It is refused unless the default allocator's best fit, or else
 //! first fit by area, finds offsets that end below the capacity.
 //!
-//! A schedule of a quick scheduler or of PoocH counts as it is if the portfolio of planners finds offsets that fit. The
-//! search starts from the best of their classes, each in the largest room found that leaves enough for its gaps. The
-//! heat, relative to the time at the start, falls geometrically.
+//! A schedule of a quick scheduler or of PoocH counts as it is if the portfolio of planners finds offsets that fit. Each
+//! scheduler gets at most a tenth of the time or the work that is left, and cheap ones come first. The search starts from
+//! the best of their classes, each in the largest room found that leaves enough for its gaps. The heat, relative to the
+//! time at the start, falls geometrically.
 //!
 //! # References
 //!
@@ -32,7 +33,8 @@ use super::classes::{Class, Classes, Lab, Policy};
 use super::packing::{draw_slack, is_faster, offer_packed, offer_verified, pack_draft};
 use super::pooch::recompute_what_costs_less;
 use super::program::Prefetch;
-use super::quick::{budgeted_searches, quick_schedulers};
+use super::quick::{budgeted_searches, cheap_quick_schedulers_first};
+use super::starts::consult_schedulers;
 use super::swap_opt::keep_what_fits;
 
 const KEY: &str = "local-search";
@@ -128,17 +130,18 @@ impl ClassSearch<'_, '_> {
         for class in [Class::Keep, Class::Swap] {
             self.fit_classes(&self.labs[0].all_in_class(class), 0)?;
         }
-        quick_schedulers().iter().try_for_each(|scheduler| self.start_with_scheduler(scheduler))?;
+        self.start_with_schedulers(&cheap_quick_schedulers_first())?;
         self.start_with_pooch()?;
-        budgeted_searches().iter().try_for_each(|scheduler| self.start_with_scheduler(scheduler))
+        self.start_with_schedulers(&budgeted_searches())
     }
 
-    /// Offers what another scheduler finds, and its classes by all rules.
-    fn start_with_scheduler(&mut self, scheduler: &dyn Scheduler) -> Result<(), ScheduleHalt> {
-        let (offers, end) = self.run.consult_scheduler(scheduler);
-        offers.iter().try_for_each(|offer| offer_verified(self.run, KEY, offer))?;
-        end?;
-        offers.iter().try_for_each(|offer| self.start_with_offer(offer))
+    /// Offers what other schedulers find, each in a part of the work or time that is left, and its classes by all rules.
+    fn start_with_schedulers(&mut self, schedulers: &[Box<dyn Scheduler>]) -> Result<(), ScheduleHalt> {
+        for offer in consult_schedulers(self.run, KEY, schedulers)? {
+            offer_verified(self.run, KEY, &offer)?;
+            self.start_with_offer(&offer)?;
+        }
+        Ok(())
     }
 
     /// The classes of a schedule by all rules, if that is faster than what was found so far.

@@ -58,12 +58,20 @@ pub(super) fn chain_schedulers() -> [Box<dyn Scheduler>; 3] {
     rate_chain_schedulers().map(|(_, scheduler)| scheduler)
 }
 
-/// Quick schedulers and those for chains; on large nets, those that end first come first.
-pub(super) fn starting_schedulers() -> Vec<Box<dyn Scheduler>> {
-    let mut rated = rate_quick_schedulers();
-    rated.extend(rate_chain_schedulers());
+/// On large nets, the schedulers that end first come first.
+fn sort_cheap_first(mut rated: Vec<Rated>) -> Vec<Box<dyn Scheduler>> {
     rated.sort_by_key(|&(growth, _)| growth);
     rated.into_iter().map(|(_, scheduler)| scheduler).collect()
+}
+
+/// [`quick_schedulers`], cheap ones first.
+pub(super) fn cheap_quick_schedulers_first() -> Vec<Box<dyn Scheduler>> {
+    sort_cheap_first(rate_quick_schedulers())
+}
+
+/// Quick schedulers and those for chains, cheap ones first.
+pub(super) fn starting_schedulers() -> Vec<Box<dyn Scheduler>> {
+    sort_cheap_first(rate_quick_schedulers().into_iter().chain(rate_chain_schedulers()).collect())
 }
 
 /// PoocH's tree search, within a budget of leaves.
