@@ -7,8 +7,8 @@
 //! wanted, in every least set that makes it. States are looked at in the order of a bound on their end: what is left to
 //! compute, without waiting. What is left includes each map that is lost, if a pass reads it or a map that is lost, too.
 //!
-//! The best schedule of quick schedulers comes first: states that end no earlier are left out, and a net that is too
-//! large for a proof still gets a schedule and a bound.
+//! The best schedule of quick schedulers comes first: states that end no earlier are left out, and a net that has a model
+//! but is too large for a proof still gets a schedule and a bound. A net without a model gets neither.
 //!
 //! Memory is the number of live bytes, so the first end that is found is a bound on every schedule. The schedule counts
 //! once offsets are found for it. If no offsets fit the fastest ones, the search goes on in less memory. Until
@@ -21,7 +21,8 @@
 //!
 //! # Complexity
 //!
-//! Exponential in the number of maps; nets with up to 64 maps and parts and sums of gradients.
+//! Exponential in the number of maps. Nets have a model if they have at most 32 functions, 64 maps and parts and sums of
+//! gradients, and 6 uses of a map.
 
 mod emit;
 mod model;
@@ -36,8 +37,9 @@ use planlab_graph::{
 use super::bound::claim_lp_bound;
 use super::packing::{offer_verified, pack_offsets};
 use super::starts::consult_quick_schedulers;
+use super::work::CUT_OFF;
 use emit::emit_schedule;
-use model::Model;
+pub(super) use model::Model;
 use search::{StateSearch, Step};
 
 /// The scheduler's key.
@@ -84,25 +86,29 @@ impl Scheduler for Exact {
     }
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
-        if Model::new(run.problem()).is_some() {
-            run.fall_short("too large: the run ends before the search begins");
-            claim_lp_bound(run)?;
-            for offer in consult_quick_schedulers(run, KEY)? {
-                offer_verified(run, KEY, &offer)?;
-            }
+        let Some(model) = Model::new(run.problem()) else {
+            run.fall_short("too large: more than 32 functions, 64 maps and gradients, or 6 uses of a map");
+            return Ok(());
+        };
+        run.fall_short(CUT_OFF);
+        claim_lp_bound(run)?;
+        for offer in consult_quick_schedulers(run, KEY)? {
+            offer_verified(run, KEY, &offer)?;
         }
-        search_states(run, KEY, self.states)
+        search_states(run, model, KEY, self.states)
     }
 }
 
-/// Searches up to `states` states for schedules that are faster than the best one, and offers those that fit under a key.
-pub(super) fn search_states(run: &mut ScheduleRun<'_>, key: &str, states: usize) -> Result<(), ScheduleHalt> {
-    let Some(mut model) = Model::new(run.problem()) else {
-        run.fall_short("too large: more than 32 functions, 64 maps and gradients, or 6 uses of a map");
-        return Ok(());
-    };
-    let limit = run.best_schedule().map_or(f64::INFINITY, Verified::seconds);
-    let mut search = StateSearch::new(&model, limit);
+/// Searches up to `states` states of the problem's model for schedules that are faster than the best one, and offers those
+/// that fit under a key.
+pub(super) fn search_states(
+    run: &mut ScheduleRun<'_>,
+    mut model: Model<'_>,
+    key: &str,
+    states: usize,
+) -> Result<(), ScheduleHalt> {
+    let fastest = run.best_schedule().map_or(f64::INFINITY, Verified::seconds);
+    let mut search = StateSearch::new(&model, fastest);
     let mut found = Found::default();
     let end = offer_iterations(run, key, &mut search, states, &mut found);
     if matches!(end, Err(ScheduleHalt::Error(_))) {
@@ -125,9 +131,9 @@ pub(super) fn search_states(run: &mut ScheduleRun<'_>, key: &str, states: usize)
             break;
         }
         model.room = found.peak - 1;
-        let limit = run.best_schedule().map_or(f64::INFINITY, Verified::seconds);
+        let fastest = run.best_schedule().map_or(f64::INFINITY, Verified::seconds);
         found = Found::default();
-        offer_iterations(run, key, &mut StateSearch::new(&model, limit), states, &mut found)?;
+        offer_iterations(run, key, &mut StateSearch::new(&model, fastest), states, &mut found)?;
     }
     Ok(())
 }
@@ -165,7 +171,7 @@ fn offer_iterations(
                 found.seconds.get_or_insert(seconds);
                 found.peak = found.peak.max(timeline.peak.get() - draft.base.get());
                 if let Ok(offsets) = pack_offsets(run, &draft, &timeline) {
-                    search.limit = seconds;
+                    search.leave_out_from(seconds);
                     found.is_placed = true;
                     run.offer(draft.with_offsets(&timeline, &offsets))?;
                 }
@@ -178,15 +184,16 @@ fn offer_iterations(
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::Bytes;
+    use planlab_dsa::{Bytes, Stop};
     use planlab_graph::{ScheduleBudget, ScheduleOutcome, SchedulingProblem, execute_scheduler};
 
     use super::*;
-    use crate::schedule::testing::{branching_problem, chain_problem, shortcut_problem};
+    use crate::schedule::testing::chain_problem;
 
-    fn run(problem: &SchedulingProblem, states: usize) -> ScheduleOutcome {
+    fn run(problem: &SchedulingProblem, states: usize, work: Option<u64>) -> ScheduleOutcome {
         let exact = Exact::default().with_states(states);
-        let outcome = execute_scheduler(&exact, problem, ScheduleBudget::default(), 0);
+        let budget = ScheduleBudget { work, ..ScheduleBudget::default() };
+        let outcome = execute_scheduler(&exact, problem, budget, 0);
         assert!(outcome.end.is_ok(), "{:?}", outcome.end);
         outcome
     }
@@ -201,7 +208,7 @@ mod tests {
     #[test]
     fn chain_that_is_too_long_for_a_proof_has_a_schedule_and_a_bound() {
         let problem = recomputed_chain(14, 6);
-        let [start, few] = [0, 5_000].map(|states| run(&problem, states));
+        let [start, few] = [0, 5_000].map(|states| run(&problem, states, None));
         let seconds = |outcome: &ScheduleOutcome| outcome.best.as_ref().map(Verified::seconds);
         let (first, later) = (seconds(&start).expect("a start"), seconds(&few).expect("a start"));
         assert!(later <= first && first < 100.0, "{later} after {first}");
@@ -210,28 +217,18 @@ mod tests {
         assert!(few.bound.seconds <= later, "{} above {later}", few.bound.seconds);
         assert!(few.best.is_some_and(|best| best.height() <= problem.capacity));
     }
-
-    /// States that suffice for most proofs here.
-    const MANY: usize = 50_000;
+    #[test]
+    fn net_without_a_model_is_too_large_at_once() {
+        let outcome = run(&recomputed_chain(33, 100), 0, None);
+        assert!(outcome.best.is_none() && outcome.work == 0, "{} units of work", outcome.work);
+        let reason = outcome.shortfall.expect("a reason");
+        assert!(reason.starts_with("too large: more than 32 functions"), "{reason}");
+    }
 
     #[test]
-    fn bound_of_a_search_that_is_cut_off_is_at_most_the_optimum() {
-        let mut proved = 0;
-        for problem in [shortcut_problem(), branching_problem(), recomputed_chain(6, 5)] {
-            for percent in [60, 70, 80, 90] {
-                let most = if problem.net.functions().len() > 5 { 8 } else { 1344 };
-                let problem = problem.clone().with_capacity(Bytes::new(most * percent / 100));
-                let whole = run(&problem, MANY);
-                let Some(best) = &whole.best else { continue };
-                proved += u32::from(whole.best_gap() == Some(0.0));
-                for states in [0, 10, 100, 1_000] {
-                    let outcome = run(&problem, states);
-                    assert!(!outcome.bound.is_refuted_by(best.seconds()), "{states} states, {percent} %");
-                    let found = outcome.best.map_or(f64::INFINITY, |best| best.seconds());
-                    assert!(found >= best.seconds() * (1.0 - 1e-9), "{states} states, {percent} %");
-                }
-            }
-        }
-        assert!(proved > 2, "only {proved}");
+    fn limit_before_the_first_schedule_is_the_reason() {
+        let outcome = run(&recomputed_chain(14, 6), 0, Some(0));
+        assert_eq!((outcome.end, outcome.best), (Ok(Stop::WorkLimit), None));
+        assert_eq!(outcome.shortfall.as_deref(), Some(CUT_OFF));
     }
 }

@@ -39,7 +39,7 @@ impl Operation {
 
 /// What can happen in an iteration.
 #[derive(Debug)]
-pub(super) struct Model<'p> {
+pub(in crate::schedule) struct Model<'p> {
     pub(super) problem: &'p SchedulingProblem,
     pub(super) values: Vec<Value>,
     /// By engine.
@@ -78,8 +78,8 @@ struct Builder<'p> {
 }
 
 impl<'p> Model<'p> {
-    /// `None` if there are too many values.
-    pub(super) fn new(problem: &'p SchedulingProblem) -> Option<Self> {
+    /// The model of a problem. `None` if there are more than 64 values, 32 functions or 6 uses of a map.
+    pub(in crate::schedule) fn new(problem: &'p SchedulingProblem) -> Option<Self> {
         let net = &problem.net;
         let maps = net.maps().len();
         let value = |map: MapId| Value { bytes: net.map(map).bytes.get(), content: Content::Map(map) };

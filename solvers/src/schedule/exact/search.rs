@@ -58,6 +58,10 @@ pub(super) enum Step {
     Exhausted,
 }
 
+/// The part of a known time by which an iteration has to be faster to count. Half of the tolerance of a proof: the bound
+/// on the end of a state adds up seconds in another order than the clock.
+const FASTER: f64 = 0.5e-9;
+
 /// A search for the fastest iterations of a model.
 pub(super) struct StateSearch<'m, 'p> {
     model: &'m Model<'p>,
@@ -65,22 +69,24 @@ pub(super) struct StateSearch<'m, 'p> {
     open: BinaryHeap<Open>,
     /// The times of the states with each key, without those that are no better than others.
     seen: FxHashMap<Key, SmallVec<[[f64; 4]; 1]>>,
-    /// Iterations that take as long do not count.
-    pub(super) limit: f64,
+    /// Iterations that take as long or longer do not count.
+    limit: f64,
     /// Iterations that take less than this were all looked at, or will be.
     complete_below: f64,
 }
 
 impl<'m, 'p> StateSearch<'m, 'p> {
-    pub(super) fn new(model: &'m Model<'p>, limit: f64) -> Self {
+    /// A search for iterations that take less than `fastest` seconds, by more than rounding.
+    pub(super) fn new(model: &'m Model<'p>, fastest: f64) -> Self {
         let mut search = Self {
             model,
             nodes: Vec::new(),
             open: BinaryHeap::new(),
             seen: FxHashMap::default(),
             complete_below: f64::INFINITY,
-            limit,
+            limit: f64::INFINITY,
         };
+        search.leave_out_from(fastest);
         if model.total_bytes(model.inputs) <= model.room {
             search.add_state(State::first(model), u32::MAX, None);
         }
@@ -91,6 +97,11 @@ impl<'m, 'p> StateSearch<'m, 'p> {
         self.model
     }
 
+    /// Leaves out iterations that are not faster than one of this many seconds, by more than rounding.
+    pub(super) fn leave_out_from(&mut self, fastest: f64) {
+        self.limit = fastest * (1.0 - FASTER);
+    }
+
     /// The states so far.
     pub(super) const fn states(&self) -> usize {
         self.nodes.len()
@@ -98,8 +109,9 @@ impl<'m, 'p> StateSearch<'m, 'p> {
 
     /// A bound on the seconds of all iterations, if `found` is that of the first that was returned.
     pub(super) fn bound(&self, found: Option<f64>) -> f64 {
-        let next = self.open.peek().map_or(f64::INFINITY, |open| open.least_end);
-        found.unwrap_or(next).min(self.limit).min(self.complete_below)
+        let next = || self.open.peek().map_or(f64::INFINITY, |open| open.least_end).min(self.limit);
+        // What was left out before the first iteration was found takes longer than it.
+        found.unwrap_or_else(next).min(self.complete_below)
     }
 
     fn add_state(&mut self, state: State, before: u32, started: Option<usize>) {
@@ -156,5 +168,56 @@ impl<'m, 'p> StateSearch<'m, 'p> {
         }
         starts.reverse();
         starts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::Bytes;
+    use planlab_graph::{ScheduleBound, ScheduleEvidence, SchedulingProblem, Times};
+
+    use super::*;
+    use crate::schedule::testing::chain_problem;
+
+    /// A chain in little memory, without copies. All times are whole tenths of a second, whose sums depend on their order.
+    fn chain_of_tenths() -> SchedulingProblem {
+        let mut problem = chain_problem(&[1; 7]).with_capacity(Bytes::new(5));
+        (problem.machine.copy_out, problem.machine.copy_in) = (1e-6, 1e-6);
+        let forward = vec![0.1, 0.2, 0.3, 0.7, 0.1, 0.3];
+        let backward = vec![0.3, 0.1, 0.7, 0.2, 0.1, 0.6];
+        let times = Times::new(&problem.net, forward, backward, vec![0.0; 7]).expect("times");
+        problem.with_times(times)
+    }
+
+    /// The states of a search that finds nothing faster, and its bound.
+    fn search_below(model: &Model<'_>, fastest: f64) -> (usize, f64) {
+        let mut search = StateSearch::new(model, fastest);
+        loop {
+            match search.take_step() {
+                Step::Expanded => {}
+                Step::Found(_, seconds) => panic!("{seconds} s is below {fastest} s"),
+                Step::Exhausted => return (search.states(), search.bound(None)),
+            }
+        }
+    }
+
+    #[test]
+    fn states_that_end_with_the_known_fastest_are_left_out() {
+        let problem = chain_of_tenths();
+        let model = Model::new(&problem).expect("a small net");
+        let mut search = StateSearch::new(&model, f64::INFINITY);
+        let fastest = loop {
+            match search.take_step() {
+                Step::Expanded => {}
+                Step::Found(_, seconds) => break seconds,
+                Step::Exhausted => panic!("the chain has a schedule"),
+            }
+        };
+        assert_eq!(search.bound(Some(fastest)), fastest);
+        let (states, seconds) = search_below(&model, fastest);
+        // Times are tenths: no state ends in between.
+        assert_eq!(states, search_below(&model, fastest - 0.05).0);
+        let bound = ScheduleBound { seconds, evidence: ScheduleEvidence::Search };
+        assert!(seconds < fastest && bound.proves_fastest(fastest), "{seconds} of {fastest} s");
     }
 }

@@ -6,7 +6,7 @@ use rand::RngExt;
 use super::changes::{Position, Pricing, Round, Trial, round_down, simulate_fates};
 use super::speculation::{Trials, run_trials};
 use crate::schedule::bound::claim_lp_bound;
-use crate::schedule::exact::search_states;
+use crate::schedule::exact::{Model, search_states};
 use crate::schedule::fates::{Fate, Fates, build_program};
 use crate::schedule::packing::{is_faster, offer_verified, pack_offsets};
 use crate::schedule::starts::consult_quick_schedulers;
@@ -95,8 +95,9 @@ impl<'r, 'p> Search<'r, 'p> {
         if problem.net.functions().len() > SMALL {
             return Ok(());
         }
+        let Some(model) = Model::new(problem) else { return Ok(()) };
         let before = self.run.best_schedule().map(Verified::seconds);
-        search_states(self.run, KEY, STATES)?;
+        search_states(self.run, model, KEY, STATES)?;
         let Some(best) = self.run.best_schedule() else { return Ok(()) };
         if before.is_some_and(|seconds| best.seconds() >= seconds) {
             return Ok(());
