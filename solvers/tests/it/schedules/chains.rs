@@ -17,7 +17,7 @@ use super::references::recomputation::least_recomputed_seconds;
 
 /// A chain of at most five functions that differ in time and memory. All backward passes read the input of their function,
 /// some the output, too.
-fn random_chain(rng: &mut ChaCha8Rng) -> SchedulingProblem {
+pub(super) fn random_chain(rng: &mut ChaCha8Rng) -> SchedulingProblem {
     let count = rng.random_range(2..=5);
     let map = |bytes| FeatureMap { name: String::new(), bytes: Bytes::new(bytes) };
     let maps = (0..=count).map(|_| map(rng.random_range(1..=4))).collect();

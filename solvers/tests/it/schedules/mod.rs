@@ -6,6 +6,7 @@ mod chains;
 mod checkpoint_nets;
 pub(crate) mod checkpoints;
 mod contract;
+mod exact;
 mod golden;
 mod joint;
 mod measured;
