@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::forward::{ForwardGraph, Role};
+use super::forward::ForwardGraph;
 
 /// The backward passes of functions, by the place of the function's node.
 pub(super) struct BackwardPasses {
@@ -33,19 +33,19 @@ impl BackwardPasses {
 }
 
 /// Whose backward pass a node belongs to.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Owner {
     Class(i64),
     Function(usize),
 }
 
 struct Owners {
-    /// For each class, its functions.
+    /// For each class, its functions, ascending.
     functions: BTreeMap<i64, Vec<usize>>,
     /// For each node, its owner.
     of: Vec<Option<Owner>>,
     /// The last function.
-    last: Vec<usize>,
+    last: Option<usize>,
 }
 
 impl Owners {
@@ -58,8 +58,8 @@ impl Owners {
         }
         let functions =
             functions.into_iter().map(|(class, members)| (class, members.into_iter().collect())).collect();
-        let last = (0..forward.len()).rev().find(|&place| forward.role(place) == Role::Function);
-        let mut owners = Self { functions, of: Vec::new(), last: last.into_iter().collect() };
+        let last = forward.functions().next_back();
+        let mut owners = Self { functions, of: Vec::new(), last };
         for (place, node) in forward.nodes().iter().enumerate() {
             let owner = if place < forward.len() {
                 forward.producer(place).map(Owner::Function)
@@ -73,25 +73,31 @@ impl Owners {
         owners
     }
 
-    /// The functions that a backward node belongs to; no function if the net has none.
-    fn functions_of(&self, place: usize) -> &[usize] {
-        match &self.of[place] {
-            Some(Owner::Class(class)) => &self.functions[class],
-            Some(Owner::Function(function)) => std::slice::from_ref(function),
-            None => &self.last,
+    /// The owner of a backward node; `None` if the net has no function.
+    fn owner_of(&self, place: usize) -> Option<Owner> {
+        self.of[place].or(self.last.map(Owner::Function))
+    }
+
+    /// The functions of an owner, ascending.
+    fn functions_of<'o>(&'o self, owner: &'o Owner) -> &'o [usize] {
+        match owner {
+            Owner::Class(class) => &self.functions[class],
+            Owner::Function(function) => std::slice::from_ref(function),
         }
     }
 }
 
 /// The backward seconds of each function: those of its own backward nodes, and its share of its class.
 fn add_seconds(forward: &ForwardGraph<'_>, owners: &Owners) -> BTreeMap<usize, f64> {
-    // By the functions that share them.
-    let mut totals: BTreeMap<&[usize], f64> = BTreeMap::new();
+    let mut totals: BTreeMap<Owner, f64> = BTreeMap::new();
     for (place, node) in forward.nodes().iter().enumerate().skip(forward.len()) {
-        *totals.entry(owners.functions_of(place)).or_default() += node.seconds;
+        if let Some(owner) = owners.owner_of(place) {
+            *totals.entry(owner).or_default() += node.seconds;
+        }
     }
     let mut seconds = BTreeMap::new();
-    for (functions, backward) in totals {
+    for (owner, backward) in &totals {
+        let functions = owners.functions_of(owner);
         let total: f64 = functions.iter().map(|&function| forward.node(function).seconds).sum();
         for &function in functions {
             let share = match forward.node(function).seconds {
@@ -106,32 +112,51 @@ fn add_seconds(forward: &ForwardGraph<'_>, owners: &Owners) -> BTreeMap<usize, f
 
 /// The needs of a file that does not contain them: the inputs and the output of each function.
 fn all_needs(forward: &ForwardGraph<'_>) -> BTreeMap<usize, BTreeSet<usize>> {
-    let functions = (0..forward.len()).filter(|&place| forward.role(place) == Role::Function);
-    functions.map(|place| (place, forward.inputs(place).iter().copied().chain([place]).collect())).collect()
+    let needs = |place: usize| forward.inputs(place).iter().copied().chain([place]).collect();
+    forward.functions().map(|place| (place, needs(place))).collect()
 }
 
 /// The needs that edges from forward to backward nodes say.
 fn find_needs(forward: &ForwardGraph<'_>, owners: &Owners) -> BTreeMap<usize, BTreeSet<usize>> {
+    let touching = find_touching(forward);
     let mut needs: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-    for (place, node) in forward.nodes().iter().enumerate().skip(forward.len()) {
-        for from in node.reads.iter().map(|read| read.from).filter(|&from| !forward.is_statistic(from)) {
-            let Some(map) = forward.origin(from) else { continue };
-            let touches = |function: &usize| *function == map || forward.inputs(*function).contains(&map);
-            let mut readers: Vec<usize> =
-                owners.functions_of(place).iter().copied().filter(touches).collect();
-            if readers.is_empty() {
-                readers.extend(forward.producer(from).or_else(|| first_reader(forward, map)));
-            }
-            readers.into_iter().for_each(|reader| {
-                needs.entry(reader).or_default().insert(map);
-            });
+    for (owner, map) in &needed_maps(forward, owners) {
+        let mut keepers = common_items(owners.functions_of(owner), &touching[*map]);
+        if keepers.is_empty() {
+            // The function that makes the map, or the first one that reads an input.
+            keepers.extend(touching[*map].first());
+        }
+        for keeper in keepers {
+            needs.entry(keeper).or_default().insert(*map);
         }
     }
     needs
 }
 
-/// The function that reads an input first.
-fn first_reader(forward: &ForwardGraph<'_>, input: usize) -> Option<usize> {
-    (0..forward.len())
-        .find(|&place| forward.role(place) == Role::Function && forward.inputs(place).contains(&input))
+/// The maps that the backward nodes of each owner read, statistics left out.
+fn needed_maps(forward: &ForwardGraph<'_>, owners: &Owners) -> BTreeSet<(Owner, usize)> {
+    let mut needed = BTreeSet::new();
+    for (place, node) in forward.nodes().iter().enumerate().skip(forward.len()) {
+        let Some(owner) = owners.owner_of(place) else { continue };
+        let read = node.reads.iter().map(|read| read.from).filter(|&from| !forward.is_statistic(from));
+        needed.extend(read.filter_map(|from| forward.origin(from)).map(|map| (owner, map)));
+    }
+    needed
+}
+
+/// For each map, the functions that make or read it, ascending.
+fn find_touching(forward: &ForwardGraph<'_>) -> Vec<Vec<usize>> {
+    let mut touching = vec![Vec::new(); forward.len()];
+    for place in forward.functions() {
+        for &map in forward.inputs(place).iter().chain([&place]) {
+            touching[map].push(place);
+        }
+    }
+    touching
+}
+
+/// The items that two ascending lists have in common.
+fn common_items(one: &[usize], other: &[usize]) -> Vec<usize> {
+    let (few, many) = if one.len() < other.len() { (one, other) } else { (other, one) };
+    few.iter().copied().filter(|item| many.binary_search(item).is_ok()).collect()
 }

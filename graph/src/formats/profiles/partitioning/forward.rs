@@ -113,6 +113,11 @@ impl<'n> ForwardGraph<'n> {
         self.roles[place]
     }
 
+    /// The functions, ascending.
+    pub(super) fn functions(&self) -> impl DoubleEndedIterator<Item = usize> {
+        (0..self.len()).filter(|&place| self.roles[place] == Role::Function)
+    }
+
     /// The input or function whose map a node is.
     pub(super) fn origin(&self, place: usize) -> Option<usize> {
         self.origins.get(place).copied().flatten()

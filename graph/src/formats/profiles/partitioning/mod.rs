@@ -195,6 +195,35 @@ mod tests {
         }
     }
 
+    /// A chain of `count` forward and as many backward nodes, all of one class; each backward node reads a forward one.
+    fn chain_of_one_class(count: usize) -> String {
+        let (mut nodes, mut edges) = (Vec::new(), Vec::new());
+        for id in 0..2 * count {
+            let is_backward = id >= count;
+            let latency = if is_backward { 2 } else { 1 };
+            nodes.push(format!(
+                r#"{{"id":{id},"supportedOnFpga":1,"fpgaLatency":{latency},"isBackwardNode":{is_backward},"colorClass":1,"size":64}}"#
+            ));
+            let read = [id.checked_sub(1), is_backward.then(|| 2 * count - 1 - id)];
+            for from in read.into_iter().flatten() {
+                edges.push(format!(r#"{{"sourceId":{from},"destId":{id},"size":64}}"#));
+            }
+        }
+        format!(r#"{{"nodes":[{}],"edges":[{}]}}"#, nodes.join(","), edges.join(","))
+    }
+
+    #[test]
+    fn large_class_shares_its_needs_and_its_time() {
+        let count = 20_000;
+        let problem = problem(&chain_of_one_class(count), 2);
+        let reads = reads(&problem);
+        assert_eq!(reads.len(), count);
+        assert_eq!((&reads[0], &reads[1]), (&(vec![], vec![0]), &(vec![0], vec![0, 1])));
+        let last = count - 1;
+        assert_eq!(reads[last], (vec![last - 1], vec![last - 1, last]));
+        assert!(problem.times.backward().iter().all(|seconds| (seconds - 2e-3).abs() < 1e-12));
+    }
+
     #[test]
     fn source_whose_class_has_no_backward_time_is_an_input() {
         let image = LAYERS.replace(
@@ -216,7 +245,8 @@ mod tests {
             ("1000.0", "-1", "1: nodes[1]: `fpgaLatency` is -1.0, not a time in milliseconds"),
             ("1000.0", "1e22", "1: nodes[1]: `fpgaLatency` is 1e22, not a time in milliseconds"),
             (r#""id":6,"#, r#""id":2,"#, "1: nodes[5]: there is a node of id 2 already"),
-            (r#""sourceId":11"#, r#""sourceId":99"#, "1: edges[6]: there is no node of id 99"),
+            (r#""sourceId":11"#, r#""sourceId":99"#, "1: edges[6]: there is no node of id 99 (`sourceId`)"),
+            (r#""destId":12"#, r#""destId":98"#, "1: edges[6]: there is no node of id 98 (`destId`)"),
             (
                 r#""sourceId":11,"destId":12"#,
                 r#""sourceId":11,"destId":2"#,
@@ -225,7 +255,7 @@ mod tests {
             (
                 r#""sourceId":4,"destId":5"#,
                 r#""sourceId":4,"destId":2"#,
-                "1: edges: some nodes read each other in a circle",
+                "1: nodes[1]: `embed` is in a circle of nodes that read each other",
             ),
             (
                 r#""embed","supportedOnFpga":1"#,

@@ -122,8 +122,10 @@ fn check_size(size: f64) -> Result<f64, String> {
 }
 
 fn link_edge(nodes: &mut [Node], places: &BTreeMap<u64, usize>, edge: &RawEdge) -> Result<(), String> {
-    let place = |id: u64| places.get(&id).copied().ok_or_else(|| format!("there is no node of id {id}"));
-    let (from, to) = (place(edge.source_id)?, place(edge.dest_id)?);
+    let place = |id: u64, field: &str| {
+        places.get(&id).copied().ok_or_else(|| format!("there is no node of id {id} (`{field}`)"))
+    };
+    let (from, to) = (place(edge.source_id, "sourceId")?, place(edge.dest_id, "destId")?);
     if nodes[from].is_backward && !nodes[to].is_backward {
         let [from, to] = [from, to].map(|place| nodes[place].name.clone());
         return Err(format!("the forward node `{to}` reads the backward node `{from}`"));
@@ -158,12 +160,26 @@ fn sort_nodes(nodes: Vec<Node>) -> Result<Vec<Node>, String> {
             }
         }
     }
-    let rank_of: Option<Vec<usize>> = rank_of.into_iter().collect();
-    let rank_of = rank_of.ok_or("edges: some nodes read each other in a circle")?;
+    if let Some(place) = find_circle(&nodes, &rank_of) {
+        let name = &nodes[place].name;
+        return Err(format!("nodes[{place}]: `{name}` is in a circle of nodes that read each other"));
+    }
+    let rank_of: Vec<usize> = rank_of.into_iter().flatten().collect();
     let mut nodes: Vec<(usize, Node)> = rank_of.iter().copied().zip(nodes).collect();
     nodes.sort_by_key(|(rank, _)| *rank);
     for read in nodes.iter_mut().flat_map(|(_, node)| &mut node.reads) {
         read.from = rank_of[read.from];
     }
     Ok(nodes.into_iter().map(|(_, node)| node).collect())
+}
+
+/// The place of a node in a circle, if some nodes have no rank.
+fn find_circle(nodes: &[Node], rank_of: &[Option<usize>]) -> Option<usize> {
+    let mut place = rank_of.iter().position(Option::is_none)?;
+    let mut seen = BTreeSet::new();
+    // A node without a rank reads another one.
+    while seen.insert(place) {
+        place = nodes[place].reads.iter().map(|read| read.from).find(|&from| rank_of[from].is_none())?;
+    }
+    Some(place)
 }
