@@ -74,9 +74,10 @@ impl MeasuredNet {
         Ok(SchedulingProblem::new(net, machine).with_times(times))
     }
 
+    /// Rounds down, but not to an empty map.
     fn scale_bytes(&self, bytes: Bytes, batch: u64) -> Bytes {
         let scaled = u128::from(bytes.get()) * u128::from(batch) / u128::from(self.batch);
-        Bytes::new(u64::try_from(scaled).unwrap_or(u64::MAX))
+        Bytes::new(u64::try_from(scaled).unwrap_or(u64::MAX)).max(bytes.min(Bytes::new(1)))
     }
 }
 

@@ -43,6 +43,8 @@ use crate::{Function, FunctionKind, MapId};
 
 #[derive(Clone, Debug)]
 struct Layer {
+    /// Its line in the file.
+    line: u64,
     name: String,
     role: Role,
     /// Seconds.
@@ -106,7 +108,7 @@ pub(super) fn read_profile(file: &str, text: &str, batch: u64) -> Result<Measure
             edges.push((line, parse_edge(content.trim()).map_err(at(line))?));
             continue;
         }
-        let (number, layer) = parse_layer(content.trim()).map_err(at(line))?;
+        let (number, layer) = parse_layer(line, content.trim()).map_err(at(line))?;
         if layers.insert(number, layer).is_some() {
             return Err(at(line)(format!("node{number} is there already")));
         }
@@ -126,6 +128,10 @@ pub(super) fn read_profile(file: &str, text: &str, batch: u64) -> Result<Measure
         layers[target].inputs.push(source);
     }
     mark_layers_without_maps(&mut layers);
+    if let Some(layer) = find_layer_without_size(&layers) {
+        let reason = format!("`{}` has `activation_size` 0, and reads no map whose size it has", layer.name);
+        return Err(at(layer.line)(reason));
+    }
     Ok(build_net(&layers, batch))
 }
 
@@ -144,6 +150,19 @@ fn mark_layers_without_maps(layers: &mut [Layer]) {
         }
         has_map.push(layer.role != Role::WithoutMap);
     }
+}
+
+/// The first layer with a map of 0 bytes.
+fn find_layer_without_size(layers: &[Layer]) -> Option<&Layer> {
+    let has_map = |&input: &usize| layers[input].role != Role::WithoutMap;
+    layers.iter().find(|layer| {
+        layer.activation == 0
+            && match layer.role {
+                Role::View | Role::WithoutMap => false,
+                Role::Input => true,
+                Role::Function { .. } => !layer.inputs.iter().any(has_map),
+            }
+    })
 }
 
 fn build_net(layers: &[Layer], batch: u64) -> MeasuredNet {
@@ -187,7 +206,7 @@ fn parse_edge(content: &str) -> Result<(u32, u32), String> {
     Ok((parse_node(from)?, parse_node(to)?))
 }
 
-fn parse_layer(content: &str) -> Result<(u32, Layer), String> {
+fn parse_layer(line: u64, content: &str) -> Result<(u32, Layer), String> {
     let mut parts = content.splitn(2, " -- ");
     let number = parse_node(parts.next().unwrap_or_default())?;
     let rest = parts.next().unwrap_or_default();
@@ -195,6 +214,7 @@ fn parse_layer(content: &str) -> Result<(u32, Layer), String> {
     let kind = what.split_once('(').map_or(what, |(kind, _)| kind).trim();
     let seconds = |name| Ok::<_, String>(parse_number(find_figure(figures, name)?, name)? / 1e3);
     let layer = Layer {
+        line,
         name: format!("node{number} {kind}"),
         role: Role::from_layer_kind(kind),
         forward: seconds("forward_compute_time")?,
@@ -327,6 +347,13 @@ node6 -- Linear(in_features=2, out_features=1) -- forward_compute_time=1.000, ba
         assert_eq!(problem(&parameters, 1, 1).expect("a net").net.parameters(), (1 << 51) + 2);
     }
 
+    #[test]
+    fn map_keeps_a_byte_at_a_small_batch() {
+        let problem = problem(GOOD, 512, 1).expect("a net");
+        let expected = [("node1 Input", 1), ("node2 Conv2d", 1), ("node3 ReLU", 1), ("node6 Linear", 1)];
+        assert_eq!(maps(&problem), expected);
+    }
+
     /// A recurrent net: its profiler measures neither tokens nor the initial state, and a cell has several outputs.
     const RECURRENT: &str = "\
 node1 -- Input0 -- forward_compute_time=9.000, backward_compute_time=0.000, activation_size=0.0, parameter_size=0.000
@@ -366,7 +393,8 @@ node9 -- Swish -- forward_compute_time=1.000, backward_compute_time=1.000, activ
     #[test]
     fn layer_with_a_time_but_without_a_size_or_input_is_refused() {
         let slow = RECURRENT.replace("hidden -- forward_compute_time=0", "hidden -- forward_compute_time=1");
-        let refused = problem(&slow, 2, 2).expect_err("refused");
-        assert_eq!(refused.to_string(), "map `node3 hidden` has 0 bytes");
+        let refused = read(&slow, 2).expect_err("refused");
+        let reason = "`node3 hidden` has `activation_size` 0, and reads no map whose size it has";
+        assert_eq!(refused.to_string(), format!("p.txt:3: {reason}"));
     }
 }
