@@ -39,6 +39,13 @@ mod tests {
 "#;
 
     #[test]
+    fn graph_is_known_by_its_header() {
+        assert!(Graph::begins_file(TWO.as_bytes()));
+        let net = TWO.replace(r#""planlab":"graph""#, r#""planlab":"training-net""#);
+        assert!(!Graph::begins_file(net.as_bytes()) && !Graph::begins_file(b""));
+    }
+
+    #[test]
     fn a_graph_comes_back_as_it_was() {
         let graph = read_jsonl("two.jsonl", TWO).expect("valid");
         assert_eq!(graph.operations().len(), 2);

@@ -6,8 +6,16 @@ use planlab_dsa::{Bytes, Stream};
 use planlab_files::FormatError;
 
 use super::raw::{Header, RawOperation, RawTensor, Turns};
-use crate::formats::lines::split_header;
+use crate::formats::lines::{begins_with_header, split_header};
 use crate::{Alias, Graph, GraphBuilder, GraphError, OpId, Operation, Tensor, TensorId};
+
+impl Graph {
+    /// Whether a file that begins with these bytes is a graph, by its header. They have to contain all of the header.
+    #[must_use]
+    pub fn begins_file(start: &[u8]) -> bool {
+        begins_with_header(start, "graph")
+    }
+}
 
 /// Reads a graph. Errors name the file `file`.
 ///

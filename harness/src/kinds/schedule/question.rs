@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use planlab_dsa::{Bytes, Digest};
-use planlab_graph::{Engine, Event, Machine, ProfileFormat, Scheduler, SchedulingProblem, Task, Times};
+use planlab_graph::{
+    Engine, Event, Graph, Machine, ProfileFormat, Scheduler, SchedulingProblem, Task, Times,
+};
 use planlab_solvers::schedule::{Class, Lab, Policy, Prefetch, find_scheduler, scheduler_keys};
 use planlab_workloads::formats::Document;
 use planlab_workloads::formats::import::{Input, read_training_net};
@@ -213,7 +215,7 @@ fn open_net(argument: &str) -> Result<NetFile, Failure> {
         Document::Foreign(reader, input) if reader.key == "onnx" => return Ok(NetFile::Model(input)),
         Document::Foreign(reader, _) => reader.title,
         Document::Table => "a table of buffers (a trace or a plan)",
-        Document::Text(text) if is_graph(&text) => "a graph of planlab",
+        Document::Text(text) if Graph::begins_file(text.as_bytes()) => "a graph of planlab",
         Document::Text(text) => {
             return Ok(match ProfileFormat::recognise(&text) {
                 Some(format) => NetFile::Profile(format, text),
@@ -231,13 +233,6 @@ fn open_net(argument: &str) -> Result<NetFile, Failure> {
 
 fn machine_or_default(machine: Option<Machine>) -> Machine {
     machine.or_else(|| Machine::built_in(DEFAULT_MACHINE)).expect("a machine that is built in")
-}
-
-/// Whether a text is a graph of the lab's own, by its first line.
-fn is_graph(text: &str) -> bool {
-    let first = text.lines().find(|line| !line.trim().is_empty());
-    let header = first.and_then(|line| serde_json::from_str::<serde_json::Value>(line).ok());
-    header.is_some_and(|header| header["planlab"] == "graph")
 }
 
 /// The default machine.
