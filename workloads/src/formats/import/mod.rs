@@ -24,7 +24,7 @@ mod torch;
 mod xla;
 
 pub use input::{Input, Reader};
-pub use onnx::read_training_net;
+pub use onnx::{has_open_batch, read_training_net};
 pub use readers::{READERS, read, reader, recognise};
 pub use report::{Count, Dropped, Framework, Imported, OutOfMemory, Part, Segment, Stack};
 

@@ -11,17 +11,19 @@
 //! 1. ONNX, `onnx/onnx.proto`: `ModelProto`, `GraphProto`, `TensorShapeProto`.
 //! 2. ONNX, `docs/Operators.md`: the shapes of outputs.
 
+mod gradients;
 mod in_place;
 mod lives;
 mod messages;
 mod model;
+mod needs;
 mod shapes;
 #[cfg(test)]
 mod testing;
 mod training;
 mod views;
 
-pub use training::read_training_net;
+pub use training::{has_open_batch, read_training_net};
 
 use self::lives::{Lives, Storage};
 use self::messages::Graph;

@@ -1,20 +1,36 @@
 //! ONNX models as nets in training: the nodes of the file are the forward pass, and rules give the backward pass.
 //!
-//! A node that makes a buffer is a function; its outputs are one map. Views are the map that they view. Initializers,
-//! constants and inputs that are read as weights only are no maps; those of floats that functions read are parameters.
+//! A node whose output is made of floats is a function; its outputs are one map. Views are the map that they view.
+//! Initializers, constants and inputs that are read as weights only are no maps; those of floats that functions read are
+//! parameters.
 //!
 //! | node | backward pass needs |
 //! |---|---|
 //! | `Conv`, `Gemm`, `MatMul`, products, normalizations, `Gelu` and the like | its inputs |
 //! | `Relu`, `Sigmoid`, `Tanh`, `Softmax`, `Exp`, `Sqrt` and the like | its output |
+//! | `Gather`, `ScatterElements` and the like; `Where` | the indices; the condition |
 //! | sums, means, average pooling, `Concat`, `Split`, `Slice`, `Transpose`, `Resize`, `Dropout` | nothing |
-//! | max pooling, `LRN`, any other node | its inputs and its output |
-//! | a node whose output is not of floats | there is no backward pass |
+//! | max pooling, `LRN`, recurrent cells, any other node | its inputs and its output |
 //!
 //! A node that nobody knows keeps too much rather than too little. `Add` and `Sum` of maps of one size share the gradient.
 //!
-//! Work: a convolution and a matrix product have two operations for each product, twice as many in the backward pass (the
-//! gradients of input and weights; once if the input is an input of the net). Every node moves what it reads, weights
+//! # Values without a gradient
+//!
+//! Whole numbers, truth values, and floats that follow only from them and from single constants have no gradient: a mask
+//! of attention, made of tokens. In the model of a net only inputs of the net have none, so no such value is the output of
+//! a function:
+//!
+//! - If no function comes before it, it is an input of the net, and what it is made of is a map only if functions read it.
+//! - If it follows from a function (`ArgMax`, `IsNaN`), each function that reads it computes it again, and reads what it is
+//!   made of. The gradient of that has a part too many if the function does not read it anyway.
+//! - Known numbers (shapes) and what no function reads are left out.
+//!
+//! Their work counts once, in the forward pass of the first function that follows from them.
+//!
+//! # Work
+//!
+//! A convolution and a matrix product have two operations for each product, twice as many in the backward pass (the
+//! gradients of input and weights; once if its inputs have no gradient). Every node moves what it reads, weights
 //! included, and what it writes; in the backward pass a product moves it twice, and any other node moves its needs,
 //! the gradient of its output and those of its inputs.
 
@@ -23,9 +39,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use planlab_dsa::Bytes;
 use planlab_graph::{FeatureMap, Function, FunctionKind, MapId, TrainingNet, Work};
 
-use super::lives::{Lives, Storage};
+use super::gradients::{GradientFlow, NodeRole, is_float};
+use super::lives::Lives;
 use super::messages::{Graph, Node, ValueInfo, is_own};
 use super::model::DecodedModel;
+use super::needs::{Needs, find_needs};
 use super::shapes::value::element_count;
 use super::shapes::{ModelFault, Shapes};
 use crate::formats::FormatError;
@@ -47,11 +65,25 @@ pub fn read_training_net(
     let decoded = DecodedModel::from_input(input)?;
     let graph = decoded.graph()?;
     let mut dims = dims.to_vec();
-    let open = batch_dimension(graph).filter(|open| dims.iter().all(|(name, _)| name != open));
-    dims.extend(open.map(|open| (open, batch.unwrap_or(1))));
+    dims.extend(open_batch(graph, &dims).map(|open| (open, batch.unwrap_or(1))));
     let (shapes, lives) = decoded.follow_graph(&dims)?;
     let draft = NetDraft::new(graph, &shapes, &lives);
     draft.build_net(name, batch).map_err(|fault| decoded.error_at(fault))
+}
+
+/// Whether a model can be read at any batch: the first dimension of its first input is dynamic, and not among `dims`.
+///
+/// # Errors
+///
+/// [`FormatError`] with the byte: an invalid model.
+pub fn has_open_batch(input: Input<'_>, dims: &[(String, u64)]) -> Result<bool, FormatError> {
+    let decoded = DecodedModel::from_input(input)?;
+    Ok(open_batch(decoded.graph()?, dims).is_some())
+}
+
+/// The name of the dynamic dimension that is the batch, if it is not given.
+fn open_batch(graph: &Graph, dims: &[(String, u64)]) -> Option<String> {
+    batch_dimension(graph).filter(|open| dims.iter().all(|(name, _)| name != open))
 }
 
 /// The inputs of a graph that are not initializers.
@@ -69,83 +101,60 @@ fn batch_dimension(graph: &Graph) -> Option<String> {
     dim.value.is_none().then(|| name.unwrap_or_else(|| format!("{}[0]", input.name)))
 }
 
-/// What a backward pass reads beside the gradient of the output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Needs {
-    Nothing,
-    Inputs,
-    Output,
-    Both,
-}
-
-fn needs_of(node: &Node) -> Needs {
-    // Operators of others may have these names and do what they like.
-    if !is_own(node.domain.as_deref()) {
-        return Needs::Both;
-    }
-    match node.op_type.as_str() {
-        "Add" | "AveragePool" | "Cast" | "Concat" | "DepthToSpace" | "Dropout" | "Expand"
-        | "GlobalAveragePool" | "Neg" | "Pad" | "ReduceMean" | "ReduceSum" | "Resize" | "Slice"
-        | "SpaceToDepth" | "Split" | "Sub" | "Sum" | "Tile" | "Transpose" | "Upsample" => Needs::Nothing,
-        "BatchNormalization"
-        | "Clip"
-        | "Conv"
-        | "ConvTranspose"
-        | "Div"
-        | "Erf"
-        | "Gelu"
-        | "Gemm"
-        | "GroupNormalization"
-        | "HardSwish"
-        | "InstanceNormalization"
-        | "LayerNormalization"
-        | "Log"
-        | "MatMul"
-        | "Mish"
-        | "Mul"
-        | "PRelu"
-        | "Pow"
-        | "Softplus" => Needs::Inputs,
-        "Elu" | "Exp" | "HardSigmoid" | "LeakyRelu" | "LogSoftmax" | "Relu" | "Selu" | "Sigmoid"
-        | "Softmax" | "Sqrt" | "Tanh" => Needs::Output,
-        _ => Needs::Both,
-    }
-}
-
-/// Whether a value of this element type (`TensorProto.DataType`) has a gradient.
-const fn is_float(elem: i32) -> bool {
-    matches!(elem, 1 | 10 | 11 | 14..=16)
-}
-
 /// A net that is being built.
 struct NetDraft<'m> {
     graph: &'m Graph,
     shapes: &'m Shapes<'m>,
     lives: &'m Lives<'m>,
+    flow: GradientFlow<'m>,
     maps: Vec<FeatureMap>,
     /// The number of maps that are inputs of the net. They come first, and have no gradient.
     input_maps: usize,
-    /// For each buffer, its map; `None` for weights.
+    /// For each buffer, its map, if it has one.
     map_of: Vec<Option<MapId>>,
-    /// For each node that makes a buffer, its map.
+    /// For each function, by its node, its map.
     made: BTreeMap<usize, MapId>,
 }
 
 impl<'m> NetDraft<'m> {
     fn new(graph: &'m Graph, shapes: &'m Shapes<'m>, lives: &'m Lives<'m>) -> Self {
-        let (maps, map_of, made) = (Vec::new(), Vec::new(), BTreeMap::new());
-        let is_input = |storage: &&Storage<'_>| storage.node.is_none() && !storage.is_weight();
-        let input_maps = lives.storages.iter().filter(is_input).count();
-        let mut draft = Self { graph, shapes, lives, maps, input_maps, map_of, made };
-        for storage in &lives.storages {
-            let map = (!storage.is_weight()).then(|| {
-                let known = storage.node.and_then(|number| draft.made.get(&number).copied());
-                draft.add_bytes(known, storage.name, storage.bytes)
-            });
-            draft.map_of.push(map);
-            draft.made.extend(storage.node.zip(map));
-        }
+        let flow = GradientFlow::new(graph, shapes, lives);
+        let (maps, map_of, made) = (Vec::new(), vec![None; lives.storages.len()], BTreeMap::new());
+        let mut draft = Self { graph, shapes, lives, flow, maps, input_maps: 0, map_of, made };
+        let (outputs, inputs): (Vec<usize>, Vec<usize>) =
+            draft.find_stored().into_iter().partition(|&storage| draft.is_made(storage));
+        draft.add_maps(&inputs);
+        draft.input_maps = draft.maps.len();
+        draft.made = draft.add_maps(&outputs);
         draft
+    }
+
+    /// The buffers that functions make or read, ascending.
+    fn find_stored(&self) -> BTreeSet<usize> {
+        let made = (0..self.lives.storages.len()).filter(|&storage| self.is_made(storage));
+        let mut stored: BTreeSet<usize> = made.collect();
+        for (number, _) in self.flow.nodes().filter(|&(_, role)| role == NodeRole::Function) {
+            stored.extend(self.flow.sources_of(&self.graph.nodes[number].inputs));
+        }
+        stored
+    }
+
+    /// Whether a function makes the buffer.
+    fn is_made(&self, storage: usize) -> bool {
+        self.flow.role_of(storage) == Some(NodeRole::Function)
+    }
+
+    /// Adds maps for buffers, one for those of a node. Returns the map of each node.
+    fn add_maps(&mut self, storages: &[usize]) -> BTreeMap<usize, MapId> {
+        let mut map_of_node = BTreeMap::new();
+        for &place in storages {
+            let storage = &self.lives.storages[place];
+            let known = storage.node.and_then(|number| map_of_node.get(&number).copied());
+            let map = self.add_bytes(known, storage.name, storage.bytes);
+            self.map_of[place] = Some(map);
+            map_of_node.extend(storage.node.zip(Some(map)));
+        }
+        map_of_node
     }
 
     /// Adds a buffer to the map of its node, or as a new map.
@@ -164,19 +173,25 @@ impl<'m> NetDraft<'m> {
         if let Some(batch) = batch.filter(|&batch| batch != own) {
             return Err(format!("the model has batch {own}, not {batch}").into());
         }
+        self.refuse_inner_graphs()?;
+        let mut counted = BTreeSet::new();
         let mut functions = Vec::with_capacity(self.made.len());
         for (&number, &output) in &self.made {
-            let node = &self.graph.nodes[number];
-            if node.inner_graphs().next().is_some() {
-                let reason =
-                    format!("`{}` has a graph inside, whose backward pass is not known", node.op_type);
-                return Err(ModelFault::from_node(number, reason));
-            }
-            functions.push(self.build_function(number, output));
+            functions.push(self.build_function(number, output, &mut counted));
         }
         let (maps, parameters) = (std::mem::take(&mut self.maps), self.count_parameters());
         TrainingNet::new(name, own, parameters, maps, functions)
             .map_err(|error| ModelFault::from(error.to_string()))
+    }
+
+    fn refuse_inner_graphs(&self) -> Result<(), ModelFault> {
+        let has_graph = |number: &usize| self.graph.nodes[*number].inner_graphs().next().is_some();
+        let Some(number) = self.flow.nodes().map(|(number, _)| number).find(has_graph) else {
+            return Ok(());
+        };
+        let op = &self.graph.nodes[number].op_type;
+        let reason = format!("`{op}` has a graph inside, whose backward pass is not known");
+        Err(ModelFault::from_node(number, reason))
     }
 
     /// The first dimension of the first input.
@@ -199,45 +214,48 @@ impl<'m> NetDraft<'m> {
         counts.fold(0_u64, u64::saturating_add)
     }
 
-    fn build_function(&self, number: usize, output: MapId) -> Function {
+    /// `counted` has the nodes whose work earlier functions have.
+    fn build_function(&self, number: usize, output: MapId, counted: &mut BTreeSet<usize>) -> Function {
         let node = &self.graph.nodes[number];
-        let maps = node.inputs.iter().filter_map(|name| self.map_of[self.lives.storage_of(name)?]);
-        let mut seen = BTreeSet::new();
-        let inputs: Vec<MapId> = maps.filter(|&map| seen.insert(map)).collect();
-        let kind = self.kind_of(node, &inputs, output);
-        let needs = match needs_of(node) {
-            _ if !self.has_gradient(node) => Vec::new(),
+        let inputs = self.maps_behind(&node.inputs);
+        let needs = match find_needs(node) {
             Needs::Nothing => Vec::new(),
             Needs::Inputs => inputs.clone(),
+            Needs::Input(at) => self.maps_behind(node.inputs.get(at..=at).unwrap_or_default()),
             Needs::Output => vec![output],
             Needs::Both => inputs.iter().copied().chain([output]).collect(),
         };
+        let helpers = self.flow.take_helpers(number, counted);
         let function = Function {
             name: format!("{number}:{}", node.op_type),
-            kind,
+            kind: self.kind_of(node, &inputs, output),
             inputs,
             output,
             needs,
+            forward: self.forward_work([number].into_iter().chain(helpers)),
             ..Function::default()
         };
-        let (forward, backward) = self.work_of(node, &function);
-        Function { forward, backward, ..function }
+        Function { backward: self.backward_work(node, &function), ..function }
     }
 
-    fn has_gradient(&self, node: &Node) -> bool {
-        let value = node.outputs.first().and_then(|name| self.shapes.values.get(name.as_str()));
-        value.is_some_and(|value| is_float(value.elem))
+    /// The distinct maps behind the values of these names, in their order.
+    fn maps_behind(&self, names: &[String]) -> Vec<MapId> {
+        let mut seen = BTreeSet::new();
+        let maps = self.flow.sources_of(names).into_iter().filter_map(|storage| self.map_of[storage]);
+        maps.filter(|&map| seen.insert(map)).collect()
     }
 
     fn kind_of(&self, node: &Node, inputs: &[MapId], output: MapId) -> FunctionKind {
         let bytes = |map: &MapId| self.maps[map.index()].bytes;
+        let is_map =
+            |name: &String| self.lives.storage_of(name).is_some_and(|storage| self.map_of[storage].is_some());
         match node.op_type.as_str() {
             _ if !is_own(node.domain.as_deref()) => FunctionKind::Other,
             "Conv" | "ConvTranspose" => FunctionKind::Convolution,
             // One of the factors is a weight.
             "Gemm" | "MatMul" if inputs.len() == 1 => FunctionKind::FullyConnected,
             "Add" | "Sum"
-                if self.has_gradient(node)
+                if node.inputs.iter().all(is_map)
                     && inputs.len() == node.inputs.len()
                     && inputs.iter().all(|map| bytes(map) == bytes(&output)) =>
             {
@@ -247,28 +265,40 @@ impl<'m> NetDraft<'m> {
         }
     }
 
-    /// The work of both passes.
-    fn work_of(&self, node: &Node, function: &Function) -> (Work, Work) {
-        let map_bytes = |map: &MapId| self.maps[map.index()].bytes.get() as f64;
-        let names = node.inputs.iter().chain(&node.outputs);
-        let moved: f64 = names.map(|name| self.value_bytes(name)).sum();
-        let flops = self.count_flops(node);
-        let forward = Work { flops: flops.unwrap_or_default(), bytes: moved, launches: 1 };
-        if function.kind == FunctionKind::Add || !self.has_gradient(node) {
-            return (forward, Work::default());
+    /// The forward work of some nodes together.
+    fn forward_work(&self, nodes: impl Iterator<Item = usize>) -> Work {
+        let mut work = Work::default();
+        for node in nodes.map(|number| &self.graph.nodes[number]) {
+            work.flops += self.count_flops(node).unwrap_or_default();
+            work.bytes += self.moved_bytes(node);
+            work.launches = work.launches.saturating_add(1);
         }
-        let backward = match flops {
-            Some(flops) if function.inputs.iter().any(|map| map.index() >= self.input_maps) => {
-                Work { flops: 2.0 * flops, bytes: 2.0 * moved, launches: 2 }
+        work
+    }
+
+    fn backward_work(&self, node: &Node, function: &Function) -> Work {
+        if function.kind == FunctionKind::Add {
+            return Work::default();
+        }
+        let map_bytes = |map: &MapId| self.maps[map.index()].bytes.get() as f64;
+        let has_gradient = |map: &&MapId| map.index() >= self.input_maps;
+        match (self.count_flops(node), self.moved_bytes(node)) {
+            (Some(flops), bytes) if function.inputs.iter().any(|map| has_gradient(&map)) => {
+                Work { flops: 2.0 * flops, bytes: 2.0 * bytes, launches: 2 }
             }
-            Some(flops) => Work { flops, bytes: moved, launches: 1 },
-            None => {
+            (Some(flops), bytes) => Work { flops, bytes, launches: 1 },
+            (None, _) => {
                 let needs: f64 = function.needs.iter().map(map_bytes).sum();
-                let gradients: f64 = function.inputs.iter().chain([&function.output]).map(map_bytes).sum();
+                let inputs = function.inputs.iter().filter(has_gradient);
+                let gradients: f64 = inputs.chain([&function.output]).map(map_bytes).sum();
                 Work { flops: 0.0, bytes: needs + gradients, launches: 1 }
             }
-        };
-        (forward, backward)
+        }
+    }
+
+    /// The bytes that the forward pass of a node reads and writes.
+    fn moved_bytes(&self, node: &Node) -> f64 {
+        node.inputs.iter().chain(&node.outputs).map(|name| self.value_bytes(name)).sum()
     }
 
     /// The operations of a product; `None` for other nodes.
@@ -307,14 +337,21 @@ mod tests {
 
     use super::*;
     use crate::formats::InputLimits;
-    use crate::formats::import::onnx::messages::{Attribute, Dim, Model, Shape, TensorType, Type};
+    use crate::formats::import::onnx::messages::{Attribute, Dim, Model, Shape, Tensor, TensorType, Type};
     use crate::formats::import::onnx::testing::{floats, graph, node};
     use crate::formats::input::unpacked::Unpacked;
 
+    fn encode(graph: Graph) -> Vec<u8> {
+        Model { ir_version: Some(9), graph: Some(graph), ..Model::default() }.encode_to_vec()
+    }
+
+    fn input(model: &[u8]) -> Input<'_> {
+        Input::new("m.onnx", Unpacked::plain(model), InputLimits::default())
+    }
+
     fn read(graph: Graph, batch: Option<u64>) -> Result<TrainingNet, String> {
-        let model = Model { ir_version: Some(9), graph: Some(graph), ..Model::default() }.encode_to_vec();
-        let input = Input::new("m.onnx", Unpacked::plain(&model), InputLimits::default());
-        read_training_net(input, "m", batch, &[]).map_err(|error| error.to_string())
+        let net = read_training_net(input(&encode(graph)), "m", batch, &[]);
+        net.map_err(|error| error.to_string())
     }
 
     /// A convolution (its weights are an input that nobody makes), a ReLU, a shortcut around another, a classifier.
@@ -362,16 +399,7 @@ mod tests {
         let net = read(small_graph(), Some(2)).expect("a net");
         assert_eq!((net.batch(), net.parameters()), (2, 15 + 25 + 160));
         let maps: Vec<_> = net.maps().iter().map(|map| (&map.name[..], map.bytes.get())).collect();
-        let expected = [
-            ("image", 384),
-            ("a", 640),
-            ("b", 640),
-            ("c", 640),
-            ("d", 640),
-            ("f", 16),
-            ("g", 16),
-            ("label", 16),
-        ];
+        let expected = [("image", 384), ("a", 640), ("b", 640), ("c", 640), ("d", 640), ("f", 16), ("g", 16)];
         assert_eq!(maps, expected);
         let indices = |maps: &[MapId]| maps.iter().map(|map| map.index()).collect::<Vec<_>>();
         let functions: Vec<_> = net
@@ -386,7 +414,6 @@ mod tests {
             (FunctionKind::Add, vec![2, 3], vec![]),
             (FunctionKind::FullyConnected, vec![4], vec![4]),
             (FunctionKind::Other, vec![5], vec![5, 6]),
-            (FunctionKind::Other, vec![6], vec![]),
         ];
         assert_eq!(functions, expected);
         let flops = |place: usize| {
@@ -397,7 +424,74 @@ mod tests {
         assert_eq!(flops(0), (960.0, 960.0), "nobody needs the gradient of the image");
         assert_eq!((flops(2), flops(4)), ((1600.0, 3200.0), (640.0, 1280.0)));
         assert_eq!(net.functions()[1].backward.bytes, 3.0 * 640.0);
-        assert_eq!(net.functions()[6].backward, Work::default());
+    }
+
+    fn initializer(name: &str, dims: &[i64]) -> Tensor {
+        let (dims, name) = (dims.to_vec(), Some(name.to_owned()));
+        Tensor { dims, data_type: Some(1), name, ..Tensor::default() }
+    }
+
+    /// A number of the type that `to` says.
+    fn cast(to: i64, input: &str, output: &str) -> Node {
+        let to = Attribute { name: "to".to_owned(), i: Some(to), ..Attribute::default() };
+        Node { attributes: vec![to], ..node("Cast", &[input], &[output]) }
+    }
+
+    /// Embedded tokens, to which a mask is added twice, and a guard against undefined numbers.
+    fn masked_graph() -> Graph {
+        let nodes = vec![
+            node("Gather", &["words", "tokens"], &["h"]),
+            cast(1, "seen", "kept"),
+            node("Sub", &["one", "kept"], &["hidden"]),
+            node("Mul", &["hidden", "low"], &["mask"]),
+            node("Add", &["h", "mask"], &["a"]),
+            node("Add", &["a", "mask"], &["b"]),
+            node("IsNaN", &["b"], &["bad"]),
+            node("Where", &["bad", "one", "b"], &["c"]),
+            node("Shape", &["c"], &["dims"]),
+            node("Expand", &["c", "dims"], &["d"]),
+            node("ArgMax", &["d"], &["best"]),
+        ];
+        let inputs = vec![whole("tokens", &[2, 3]), whole("seen", &[2, 3, 1])];
+        let outputs = vec![floats("d", &[2, 3, 4]), whole("best", &[1, 3, 4])];
+        let initializers =
+            vec![initializer("words", &[10, 4]), initializer("one", &[]), initializer("low", &[1])];
+        Graph { initializers, ..graph(nodes, inputs, outputs) }
+    }
+
+    #[test]
+    fn value_without_a_gradient_is_no_output_of_a_function() {
+        let net = read(masked_graph(), None).expect("a net");
+        let maps: Vec<_> = net.maps().iter().map(|map| (&map.name[..], map.bytes.get())).collect();
+        let expected = [("tokens", 48), ("mask", 24), ("h", 96), ("a", 96), ("b", 96), ("c", 96), ("d", 96)];
+        assert_eq!(maps, expected);
+        let indices = |maps: &[MapId]| maps.iter().map(|map| map.index()).collect::<Vec<_>>();
+        let functions: Vec<_> = net
+            .functions()
+            .iter()
+            .map(|function| (&function.name[..], indices(&function.inputs), indices(&function.needs)))
+            .collect();
+        let expected = [
+            ("0:Gather", vec![0], vec![0]),
+            ("4:Add", vec![2, 1], vec![]),
+            ("5:Add", vec![3, 1], vec![]),
+            ("7:Where", vec![4], vec![4]),
+            ("9:Expand", vec![5], vec![]),
+        ];
+        assert_eq!(functions, expected);
+        let with_gradient = net.map_ids().filter(|&map| net.has_gradient(map)).count();
+        assert_eq!((with_gradient, net.parameters()), (5, 40 + 1));
+        // The mask is made once, and the guard where it is read; nobody reads the best.
+        let launches: Vec<_> = net.functions().iter().map(|function| function.forward.launches).collect();
+        assert_eq!(launches, [1, 4, 1, 2, 1]);
+        assert_eq!(net.functions()[1].backward.bytes, 2.0 * 96.0, "the mask has no gradient");
+    }
+
+    #[test]
+    fn model_without_gradients_is_refused() {
+        let numbers = graph(vec![cast(1, "x", "y")], vec![whole("x", &[4])], vec![floats("y", &[4])]);
+        let refused = read(numbers, None).expect_err("no gradient");
+        assert!(refused.ends_with("a net without functions"), "{refused}");
     }
 
     #[test]
@@ -410,6 +504,9 @@ mod tests {
             graph(vec![node("Relu", &["x"], &["y"])], values, result)
         };
         assert_eq!(read(fixed(), None).map(|net| net.batch()), Ok(4));
+        let is_open = |graph, dims: &[(String, u64)]| has_open_batch(input(&encode(graph)), dims);
+        assert_eq!((is_open(small_graph(), &[]), is_open(fixed(), &[])), (Ok(true), Ok(false)));
+        assert_eq!(is_open(small_graph(), &[("image[0]".to_owned(), 2)]), Ok(false));
         let refused = read(fixed(), Some(8)).expect_err("another batch");
         assert!(refused.ends_with("the model has batch 4, not 8"), "{refused}");
     }
