@@ -241,6 +241,28 @@ fn the_largest_batch_at_a_loss_grows_with_the_loss() {
     json(folder.path(), &[arguments.as_slice(), &more].concat(), 3);
 }
 
+#[test]
+fn largest_batch_of_a_file_needs_one_of_any_batch() {
+    // A megabyte for each image and map.
+    let profile = "node1 -- Input -- forward_compute_time=0.0, backward_compute_time=0.0, activation_size=64000000, parameter_size=0.000\n\
+                   node2 -- ReLU(inplace) -- forward_compute_time=2.0, backward_compute_time=3.0, activation_size=64000000, parameter_size=0.000\n\
+                   \tnode1 -- node2\n";
+    let folder = folder_with("p.txt", profile);
+    let arguments =
+        ["schedule", "p.txt", "--measured-batch", "64", "--capacity", "501MB", "--scheduler", "in-core"];
+    let found = json(folder.path(), &[arguments.as_slice(), &["--loss", "0%"]].concat(), 0);
+    assert_eq!(found["schedulers"][0]["batch"], 246, "two maps beside 8 MB of workspace");
+    let next = [arguments.as_slice(), &["--batch", "247"]].concat();
+    assert_tells(&folder, &next, 2, &["cannot be met"]);
+    assert_tells(&folder, &["schedule", "p.txt", "--loss", "0%"], 2, &["--measured-batch"]);
+    write(folder.path(), "mine.jsonl", NET);
+    let model = sample("squeezenet1_0_noweights.onnx");
+    for file in ["mine.jsonl", model.as_str()] {
+        assert_tells(&folder, &["schedule", file, "--loss", "0%"], 2, &["made for any batch"]);
+    }
+    assert_tells(&folder, &["schedule", "-", "--loss", "0%"], 2, &["name a file instead of `-`"]);
+}
+
 /// A chain of three functions.
 const NET: &str = r#"{"planlab":"training-net","version":1,"name":"mine","batch":4,"parameters":10}
 {"map":0,"name":"image","bytes":1000}

@@ -23,7 +23,8 @@ pub(crate) use cell::{Cell, PLANNER_WALL, WALL, usable_threads};
 pub(crate) use judge::{Judgement, classes, counts};
 pub(crate) use kind::Scheduling;
 pub(crate) use question::{
-    DEFAULT_MACHINE, FileShape, Question, known_schedulers, matching_schedulers, resolve_machine,
+    DEFAULT_MACHINE, FileShape, Question, has_any_batch, known_schedulers, matching_schedulers,
+    resolve_machine,
 };
 pub(crate) use row::keep;
 #[cfg(feature = "reports")]

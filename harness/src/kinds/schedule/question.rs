@@ -8,7 +8,7 @@ use planlab_graph::{
 };
 use planlab_solvers::schedule::{Class, Lab, Policy, Prefetch, find_scheduler, scheduler_keys};
 use planlab_workloads::formats::Document;
-use planlab_workloads::formats::import::{Input, read_training_net};
+use planlab_workloads::formats::import::{Input, has_open_batch, read_training_net};
 use planlab_workloads::models::{Allocator, Mode, Spec, Workspace};
 
 use super::saboteurs;
@@ -229,6 +229,15 @@ fn open_net(argument: &str) -> Result<NetFile, Failure> {
          of dnn-partitioning",
         inputs::input_name(argument)
     )))
+}
+
+/// Whether the net in a file can be made for any batch: a profile, or a model of ONNX whose batch is dynamic.
+pub(crate) fn has_any_batch(argument: &str, dims: &[(String, u64)]) -> Result<bool, Failure> {
+    Ok(match open_net(argument)? {
+        NetFile::Model(input) => has_open_batch(input, dims)?,
+        NetFile::Profile(..) => true,
+        NetFile::Net(_) => false,
+    })
 }
 
 fn machine_or_default(machine: Option<Machine>) -> Machine {

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::question::{cell, question};
 use crate::cli::ScheduleArgs;
 use crate::inputs::network::is_file;
-use crate::kinds::schedule::{Cell, Runner, matching_schedulers};
+use crate::kinds::schedule::{Cell, Runner, has_any_batch, matching_schedulers};
 use crate::shell::JSON_VERSION;
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::Output;
@@ -59,9 +59,13 @@ pub(super) fn run(args: &ScheduleArgs, loss: f64, output: Output) -> Verdict {
     if args.net.starts_with("model/") {
         return Err(Failure::from_usage(format!("`{}` names one batch; name the net alone", args.net)));
     }
-    if is_file(&args.net) && args.measured_batch.is_none() {
+    if args.net == "-" {
+        return Err(Failure::from_usage("--loss reads the net for each batch; name a file instead of `-`"));
+    }
+    if is_file(&args.net) && !has_any_batch(&args.net, &args.dims)? {
         return Err(Failure::from_usage(
-            "--loss needs a net that can be made for any batch; a training net has one batch",
+            "--loss needs a net that can be made for any batch; a training net has one batch, and so has a model of \
+             ONNX unless its batch is dynamic",
         ));
     }
     let runner = Runner::new(cancel_token())?;
