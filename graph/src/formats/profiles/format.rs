@@ -39,7 +39,7 @@ impl ProfileFormat {
     /// # Errors
     ///
     /// [`FormatError`] with the line, or with the place in the JSON: a batch of 0, invalid syntax, an invalid time or
-    /// size, an edge from or to a missing layer, edges in a circle, a graph without a backward pass.
+    /// size, a layer without a size, an edge from or to a missing layer, edges in a circle, a graph without a backward pass.
     pub fn read(self, file: &str, text: &str, batch: u64) -> Result<MeasuredNet, FormatError> {
         if batch == 0 {
             return Err(FormatError::new(file, 1, "measured at a batch of 0"));

@@ -83,10 +83,10 @@ impl<'m> GradientFlow<'m> {
     }
 
     /// Whether a value is made of floats that a net is given or learns. A single constant is taken as fixed: it scales or
-    /// fills a mask.
+    /// fills a mask. What is no tensor may hold such floats.
     fn carries_gradient(&self, name: &str) -> bool {
         if !self.is_float_value(name) {
-            return false;
+            return self.shapes.others.contains(name);
         }
         match self.lives.storage_of(name) {
             Some(storage) => self.role_of(storage).is_none_or(|role| role == NodeRole::Function),
