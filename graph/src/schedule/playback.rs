@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use planlab_dsa::{BufferId, Bytes, InstanceError, Offset, Plan};
 
-use super::validate::TOLERANCE;
+use super::validate::{check_claim, find_writers, offset_above_base};
 use crate::{
     Completions, Content, Engine, Event, EventId, MapId, Schedule, ScheduledBuffer, Span, Stuck, Task,
     Timeline, Violation, simulate_schedule,
@@ -102,7 +102,7 @@ impl Playback {
         let timeline = simulate_schedule(&schedule, None)?;
         let playback = Self { schedule, timeline, writers };
         playback.check_lives()?;
-        playback.check_claim()?;
+        check_claim(&playback.schedule, playback.timeline.seconds)?;
         let instance = playback.schedule.placement_problem(&playback.timeline)?;
         instance.verify(Plan::from_offsets(offsets)).map(drop)?;
         Ok(playback)
@@ -257,48 +257,12 @@ impl Playback {
         }
         Ok(())
     }
-
-    fn check_claim(&self) -> Result<(), Violation> {
-        let seconds = self.timeline.seconds;
-        match self.schedule.seconds {
-            Some(claimed) if (claimed - seconds).abs() > TOLERANCE * seconds => {
-                Err(Violation::WrongClaim { claimed, seconds })
-            }
-            _ => Ok(()),
-        }
-    }
 }
 
 /// The offsets of all buffers, counted from the base.
 fn offsets_above_base(schedule: &Schedule) -> Result<Vec<Offset>, Violation> {
-    let base = schedule.base;
-    let numbered = schedule.buffers.iter().enumerate();
-    let above = numbered.map(|(index, data)| {
-        let buffer = BufferId::from_index(index);
-        let offset = data.offset.ok_or(Violation::NoOffset(buffer))?.get();
-        let above = offset.checked_sub(base.get()).ok_or(Violation::BelowBase { buffer, offset, base })?;
-        Ok(Offset::new(above))
-    });
-    above.collect()
-}
-
-/// The writer of each buffer; `None` for those that exist from the start.
-fn find_writers(schedule: &Schedule) -> Result<Vec<Option<EventId>>, Violation> {
-    let mut writers = vec![None; schedule.buffers.len()];
-    let mut is_written = vec![false; schedule.buffers.len()];
-    schedule.resident.iter().for_each(|id| is_written[id.index()] = true);
-    for (event, data) in schedule.numbered_events() {
-        for &buffer in &data.writes {
-            if std::mem::replace(&mut is_written[buffer.index()], true) {
-                return Err(Violation::WrittenTwice { event, buffer });
-            }
-            writers[buffer.index()] = Some(event);
-        }
-    }
-    match is_written.iter().position(|is_written| !is_written) {
-        Some(index) => Err(Violation::NeverWritten(BufferId::from_index(index))),
-        None => Ok(writers),
-    }
+    let ids = (0..schedule.buffers.len()).map(BufferId::from_index);
+    ids.map(|buffer| offset_above_base(schedule, buffer).map(Offset::new)).collect()
 }
 
 #[cfg(test)]
@@ -396,6 +360,11 @@ mod tests {
         assert!(text.contains("overlap"), "{text}");
         let text = refusal(|schedule| schedule.seconds = Some(6.0));
         assert_eq!(text, "the schedule claims 6e0 s; it takes 7e0");
+        let text = refusal(|schedule| {
+            schedule.events[0][0].seconds = 1e308;
+            schedule.events[0][1].seconds = 1e308;
+        });
+        assert_eq!(text, "the events together take more seconds than a number can hold");
         let text = refusal(|schedule| schedule.events[1][0].after = [0; 3]);
         assert!(text.starts_with("event 0 of `out` reads or frees buffer 0"), "{text}");
         let text = refusal(|schedule| schedule.events[0][2].after = [0; 3]);

@@ -39,7 +39,8 @@ pub struct Timeline {
     pub seconds: f64,
     /// The most bytes taken at once, base included.
     pub peak: Bytes,
-    /// The bytes taken from each time on, ascending in time; base included.
+    /// The bytes taken from each time on, ascending in time; base included. A time has several entries, in their order, if
+    /// more bytes are taken for no time than before and after: the peak is always among the entries.
     pub memory: Vec<(f64, Bytes)>,
     /// The number of moments.
     pub moments: u32,
@@ -171,8 +172,14 @@ impl<'s> Simulation<'s> {
 
     fn note_memory(&mut self) {
         let taken = Bytes::new(self.taken);
-        match self.memory.last_mut() {
-            Some((time, bytes)) if *time == self.now => *bytes = taken,
+        // An event of zero duration frees its buffers at the time at which it writes them.
+        let is_summit = |bytes: Bytes, before: &[(f64, Bytes)]| {
+            taken < bytes && before.last().is_none_or(|&(_, earlier)| earlier < bytes)
+        };
+        match self.memory.split_last_mut() {
+            Some(((time, bytes), before)) if *time == self.now && !is_summit(*bytes, before) => {
+                *bytes = taken
+            }
             _ => self.memory.push((self.now, taken)),
         }
     }
@@ -315,6 +322,28 @@ mod tests {
         let expected = [(0.0, 10), (2.0, 18), (5.0, 10), (6.0, 10), (12.0, 2)];
         assert_eq!(memory, expected);
         assert_eq!(timeline.complete_at(timeline.spans_of(Engine::In)[0].began), [2, 1, 0]);
+    }
+
+    /// Functions of 1 s, of 0 s with a buffer of 1000 bytes for itself, and of 1 s.
+    fn instant() -> Schedule {
+        let mut schedule = Schedule { base: bytes(2), ..Schedule::default() };
+        let [scratch, output] = [(0, 1000), (1, 8)]
+            .map(|(map, size)| schedule.add_buffer(Content::Map(MapId::from_index(map)), 0, bytes(size)));
+        let function = |index, seconds| Event::new(Task::Forward(FunctionId::from_index(index)), seconds);
+        schedule.events[0] = vec![
+            function(0, 1.0),
+            Event { writes: smallvec![scratch], frees: smallvec![scratch], ..function(1, 0.0) },
+            Event { writes: smallvec![output], ..function(2, 1.0) },
+        ];
+        schedule
+    }
+
+    #[test]
+    fn peak_of_an_instant_stays_in_the_memory() {
+        let timeline = simulate_schedule(&instant(), None).expect("runs");
+        assert_eq!((timeline.seconds, timeline.peak), (2.0, bytes(1002)));
+        let memory: Vec<_> = timeline.memory.iter().map(|&(time, bytes)| (time, bytes.get())).collect();
+        assert_eq!(memory, [(0.0, 2), (1.0, 1002), (1.0, 10)]);
     }
 
     #[test]

@@ -3,12 +3,10 @@
 
 use planlab_dsa::BufferId;
 
+use super::alone::{self, TOLERANCE};
 use super::audit::{Audit, EventStart};
 use super::violation::Violation;
 use crate::{Completions, Engine, EventId, MapId, Task};
-
-/// Relative error that sums of seconds may have.
-pub(crate) const TOLERANCE: f64 = 1e-9;
 
 impl Audit<'_> {
     /// Finds the starts of all events: each is processed after everything that it waits for.
@@ -113,12 +111,8 @@ impl Audit<'_> {
             .into_iter()
             .flat_map(|engine| self.starts[engine.index()].iter().zip(self.schedule.events_of(engine)));
         let seconds = starts.map(|(start, event)| start.seconds + event.seconds).fold(0.0, f64::max);
-        match self.schedule.seconds {
-            Some(claimed) if (claimed - seconds).abs() > TOLERANCE * seconds => {
-                Err(Violation::WrongClaim { claimed, seconds })
-            }
-            _ => Ok(seconds),
-        }
+        alone::check_claim(self.schedule, seconds)?;
+        Ok(seconds)
     }
 }
 

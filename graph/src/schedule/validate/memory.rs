@@ -2,6 +2,7 @@
 
 use planlab_dsa::{BufferId, Bytes};
 
+use super::alone::offset_above_base;
 use super::audit::Audit;
 use super::violation::Violation;
 use crate::Content;
@@ -25,11 +26,8 @@ impl Audit<'_> {
         let mut places = Vec::with_capacity(self.schedule.buffers.len());
         for (index, data) in self.schedule.buffers.iter().enumerate() {
             let buffer = BufferId::from_index(index);
-            let offset = data.offset.ok_or(Violation::NoOffset(buffer))?.get();
+            let offset = base.get().saturating_add(offset_above_base(self.schedule, buffer)?);
             let end = offset.saturating_add(data.bytes.get());
-            if offset < base.get() {
-                return Err(Violation::BelowBase { buffer, offset, base });
-            }
             if let Some(memory) = memory.filter(|memory| end > memory.get()) {
                 return Err(Violation::OutsideMemory { buffer, end, memory });
             }

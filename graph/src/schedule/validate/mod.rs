@@ -16,6 +16,7 @@
 //!
 //! O(e + b^2) for e events and b buffers.
 
+mod alone;
 mod audit;
 mod clocks;
 mod memory;
@@ -26,8 +27,8 @@ mod violation;
 use planlab_dsa::Bytes;
 
 use crate::{Schedule, SchedulingProblem};
+pub(super) use alone::{check_claim, find_writers, offset_above_base};
 use audit::Audit;
-pub(super) use clocks::TOLERANCE;
 pub use violation::Violation;
 
 /// The result for a correct schedule.
@@ -49,7 +50,9 @@ pub fn validate_schedule(
     audit.find_gradients();
     audit.check_names()?;
     audit.check_base()?;
+    audit.check_resident()?;
     audit.find_writers()?;
+    audit.find_frees()?;
     audit.check_sizes()?;
     audit.find_clocks()?;
     audit.check_lives()?;
@@ -136,6 +139,18 @@ mod tests {
         let [first, second] = [2, 3].map(BufferId::from_index);
         let refused = validate_schedule(&problem, &schedule, None).expect_err("shared");
         assert_eq!(refused, Violation::Overlap { first, second });
+    }
+
+    #[test]
+    fn times_without_a_finite_sum_are_refused() {
+        let (problem, mut schedule) = stacked();
+        schedule.events[0][0].seconds = 1e308;
+        schedule.events[0][1].seconds = 1e308;
+        for claimed in [None, Some(5.0)] {
+            schedule.seconds = claimed;
+            let refused = validate_schedule(&problem, &schedule, None).expect_err("endless");
+            assert_eq!(refused, Violation::Endless);
+        }
     }
 
     #[test]

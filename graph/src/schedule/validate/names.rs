@@ -2,6 +2,7 @@
 
 use planlab_dsa::BufferId;
 
+use super::alone;
 use super::audit::Audit;
 use super::violation::Violation;
 use crate::{Completions, Content, FunctionId, MapId, Task};
@@ -42,25 +43,29 @@ impl Audit<'_> {
         if base < wanted { Err(Violation::WrongBase { base, wanted }) } else { Ok(()) }
     }
 
-    pub(super) fn find_writers(&mut self) -> Result<(), Violation> {
-        let mut is_written = vec![false; self.schedule.buffers.len()];
+    /// Checks that the buffers that exist from the start hold inputs of the net, each once.
+    pub(super) fn check_resident(&self) -> Result<(), Violation> {
+        let mut is_resident = vec![false; self.schedule.buffers.len()];
         for &buffer in &self.schedule.resident {
-            let Some(written) = is_written.get_mut(buffer.index()) else {
+            let Some(is_there) = is_resident.get_mut(buffer.index()) else {
                 return Err(Violation::NotAnInput(buffer));
             };
             let holds = self.schedule.buffer(buffer).content;
             let is_input = matches!(holds, Content::Map(map) if self.knows_map(map) && !self.problem.net.has_gradient(map));
-            if std::mem::replace(written, true) || !is_input {
+            if std::mem::replace(is_there, true) || !is_input {
                 return Err(Violation::NotAnInput(buffer));
             }
         }
+        Ok(())
+    }
+
+    pub(super) fn find_writers(&mut self) -> Result<(), Violation> {
+        self.writers = alone::find_writers(self.schedule)?;
+        Ok(())
+    }
+
+    pub(super) fn find_frees(&mut self) -> Result<(), Violation> {
         for (event, data) in self.events() {
-            for &buffer in &data.writes {
-                if std::mem::replace(&mut is_written[buffer.index()], true) {
-                    return Err(Violation::WrittenTwice { event, buffer });
-                }
-                self.writers[buffer.index()] = Some(event);
-            }
             for &buffer in &data.frees {
                 let count = &mut self.frees[buffer.index()][event.engine.index()];
                 if *count > 0 {
@@ -68,9 +73,6 @@ impl Audit<'_> {
                 }
                 *count = u32::try_from(event.place + 1).unwrap_or(u32::MAX);
             }
-        }
-        if let Some(index) = is_written.iter().position(|written| !written) {
-            return Err(Violation::NeverWritten(BufferId::from_index(index)));
         }
         match self.frees.iter().position(|frees| *frees == Completions::default()) {
             Some(index) => Err(Violation::NeverFreed(BufferId::from_index(index))),

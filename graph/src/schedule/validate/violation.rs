@@ -80,6 +80,9 @@ pub enum Violation {
     /// An event that is faster than the machine permits.
     #[error("{event} takes {seconds:e} s; on this machine it takes {least:e}")]
     TooFast { event: EventId, seconds: f64, least: f64 },
+    /// A run whose time is too large for a number.
+    #[error("the events together take more seconds than a number can hold")]
+    Endless,
     /// A wrong declared time.
     #[error("the schedule claims {claimed:e} s; it takes {seconds:e}")]
     WrongClaim { claimed: f64, seconds: f64 },
