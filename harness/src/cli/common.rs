@@ -38,7 +38,12 @@ pub(crate) struct Reading {
 impl Reading {
     /// Whether it changes how a file is read.
     pub(crate) fn is_said(&self) -> bool {
-        self.align.is_some() || self.pins || self.in_place.is_some() || self.parts.is_said()
+        self.is_said_beside_dims() || !self.parts.dims.is_empty()
+    }
+
+    /// Whether any of its arguments but `--dim` changes how a file is read.
+    pub(crate) fn is_said_beside_dims(&self) -> bool {
+        self.align.is_some() || self.pins || self.in_place.is_some() || self.parts.part.is_some()
     }
 }
 
@@ -59,12 +64,6 @@ pub(crate) struct Parts {
     /// Fix a dynamic dimension of a model
     #[arg(long = "dim", value_name = "NAME=VALUE", value_parser = parse_dimension)]
     pub(crate) dims: Vec<(String, u64)>,
-}
-
-impl Parts {
-    fn is_said(&self) -> bool {
-        self.part.is_some() || !self.dims.is_empty()
-    }
 }
 
 pub(super) fn parse_dimension(text: &str) -> Result<(String, u64), String> {

@@ -189,7 +189,7 @@ pub(crate) struct ShowArgs {
     /// 600, the legend is below the map [default: 1200x640]
     #[arg(long, value_name = "WIDTHxHEIGHT", value_parser = parse_pixels)]
     pub(crate) size: Option<(u32, u32)>,
-    /// The memory that the page of schedules draws [default: that of the schedule's machine, if it is built in]
+    /// The memory to compare schedules with: a line on their page, and a column of its table
     #[arg(long, value_name = "BYTES", value_parser = quantity::parse_bytes)]
     pub(crate) capacity: Option<u64>,
     /// The net of the schedules, whose names their page shows: a net, a whole key (model/...), or a file

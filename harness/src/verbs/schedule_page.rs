@@ -1,12 +1,12 @@
 //! `show` of schedules: a page with the run of each, on one axis of time.
 
 use planlab_dsa::BufferId;
-use planlab_graph::{Engine, Event, EventId, EventWaits, Machine, Playback, ValueKind};
+use planlab_graph::{Engine, Event, EventId, EventWaits, Playback, Timeline, ValueKind};
 use planlab_reports::{PlacedBuffer, ScheduleTrack, StreamEvent, schedule_page};
 use serde_json::{Value, json};
 
 use super::page;
-use super::schedule_names::PartNames;
+use super::schedule_names::{NamedNets, PartNames};
 use crate::cli::ShowArgs;
 use crate::inputs;
 use crate::shell::JSON_VERSION;
@@ -25,8 +25,13 @@ pub(super) fn show_schedules(args: &ShowArgs, first: Playback, output: Output) -
     for file in &args.plans {
         playbacks.push((inputs::input_name(file), inputs::read_playback(file)?));
     }
+    let batches = playbacks.iter().map(|(_, playback)| playback.schedule().batch);
+    let nets = NamedNets::from_argument(args.net.as_deref(), &args.reading.parts.dims, batches)?;
     check_nets(&playbacks)?;
-    let track = |(name, playback): &(&str, Playback)| schedule_track(name, playback, args);
+    let track = |(name, playback): &(&str, Playback)| -> Result<ScheduleTrack, Failure> {
+        let names = nets.part_names(name, playback.schedule())?;
+        Ok(schedule_track(name, playback, &names, args.capacity))
+    };
     let tracks = playbacks.iter().map(track).collect::<Result<Vec<ScheduleTrack>, Failure>>()?;
     let page = schedule_page(&tracks, &tracks[0].net, &page::command_line())?;
     let written = target.write_all(page.as_bytes());
@@ -41,12 +46,14 @@ pub(super) fn show_schedules(args: &ShowArgs, first: Playback, output: Output) -
 
 fn check_options(args: &ShowArgs) -> Result<(), Failure> {
     page::check_name(&args.output)?;
-    if args.size.is_some() || args.reading.is_said() {
-        let reason =
-            "--size, --align, --pins, --in-place, --part and --dim are for traces, and this is a schedule";
-        return Err(Failure::from_usage(format!("{}: {reason}", inputs::input_name(&args.trace))));
-    }
-    Ok(())
+    let reason = if args.size.is_some() || args.reading.is_said_beside_dims() {
+        "--size, --align, --pins, --in-place and --part are for traces, and this is a schedule"
+    } else if args.net.is_none() && args.reading.is_said() {
+        "--dim is for the net of a schedule: add --net"
+    } else {
+        return Ok(());
+    };
+    Err(Failure::from_usage(format!("{}: {reason}", inputs::input_name(&args.trace))))
 }
 
 /// Refuses schedules of several nets: their maps have nothing in common.
@@ -82,38 +89,41 @@ fn schedule_object(name: &str, playback: &Playback) -> Value {
     })
 }
 
-/// What the page draws of a schedule; without a capacity it takes that of the machine, if it is built in.
-fn schedule_track(name: &str, playback: &Playback, args: &ShowArgs) -> Result<ScheduleTrack, Failure> {
-    let (schedule, totals) = (playback.schedule(), playback.totals());
-    let own_capacity = || Some(Machine::built_in(&schedule.machine)?.capacity.get());
-    let names = PartNames::from_argument(args.net.as_deref(), name, schedule)?;
+/// What the page draws of a schedule.
+fn schedule_track(
+    name: &str,
+    playback: &Playback,
+    names: &PartNames<'_>,
+    capacity: Option<u64>,
+) -> ScheduleTrack {
+    let (schedule, timeline, totals) = (playback.schedule(), playback.timeline(), playback.totals());
+    let memory = timeline.memory.iter().map(|&(seconds, bytes)| (nanoseconds_of(seconds), bytes.get()));
     let batch = schedule.batch.map_or_else(String::new, |batch| format!(" at batch {batch}"));
     let numbers = EventNumbers::from_playback(playback);
     let events = schedule.numbered_events();
-    Ok(ScheduleTrack {
+    ScheduleTrack {
         name: name.to_owned(),
         net: format!("{}{batch}", schedule.net),
         scheduler: schedule.scheduler.clone(),
         machine: schedule.machine.clone(),
         base: schedule.base.get(),
-        capacity: args.capacity.or_else(own_capacity),
-        peak: (totals.peak.get(), peak_time(playback)),
+        capacity,
+        memory: memory.collect(),
+        peak: (totals.peak.get(), peak_time(timeline)),
         height: totals.height.get(),
         iteration_ns: nanoseconds_of(totals.seconds),
         waiting_ns: nanoseconds_of(totals.waiting),
         recompute_ns: nanoseconds_of(totals.recomputing),
         copied_out: totals.copied_out.get(),
         copied_in: totals.copied_in.get(),
-        events: events.map(|(id, event)| numbers.stream_event(id, event, &names)).collect(),
-        buffers: numbers.placed_buffers(&names),
-    })
+        events: events.map(|(id, event)| numbers.stream_event(id, event, names)).collect(),
+        buffers: numbers.placed_buffers(names),
+    }
 }
 
 /// Nanoseconds to the first of the moments with the most bytes taken.
-fn peak_time(playback: &Playback) -> u64 {
-    let memory = &playback.timeline().memory;
-    let most = memory.iter().map(|&(_, bytes)| bytes).max();
-    let first = memory.iter().find(|&&(_, bytes)| Some(bytes) == most);
+fn peak_time(timeline: &Timeline) -> u64 {
+    let first = timeline.memory.iter().find(|&&(_, bytes)| bytes == timeline.peak);
     first.map_or(0, |&(seconds, _)| nanoseconds_of(seconds))
 }
 
@@ -134,7 +144,7 @@ impl<'p> EventNumbers<'p> {
         self.firsts[id.engine.index()] + id.place
     }
 
-    fn stream_event(&self, id: EventId, event: &Event, names: &PartNames) -> StreamEvent {
+    fn stream_event(&self, id: EventId, event: &Event, names: &PartNames<'_>) -> StreamEvent {
         let span = self.playback.span_of(id);
         let EventWaits { after, room, with } = self.playback.waits_of(id);
         let number = |id: Option<EventId>| id.map(|id| self.number_of(id));
@@ -151,7 +161,7 @@ impl<'p> EventNumbers<'p> {
         }
     }
 
-    fn placed_buffers(&self, names: &PartNames) -> Vec<PlacedBuffer> {
+    fn placed_buffers(&self, names: &PartNames<'_>) -> Vec<PlacedBuffer> {
         let schedule = self.playback.schedule();
         let kinds = self.playback.value_kinds().into_iter().map(ValueKind::name);
         let facts = self.playback.buffer_times().into_iter().zip(kinds).zip(0..);

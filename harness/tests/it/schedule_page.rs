@@ -3,7 +3,7 @@
 use serde_json::{Value, json as object};
 use tempfile::{TempDir, tempdir};
 
-use crate::common::{assert_tells, folder_with, json, run, sample, write};
+use crate::common::{assert_tells, folder_with, json, outputs, planlab, run, sample, write};
 
 /// A map that goes to the host and comes back: for three of its five seconds nothing is computed.
 const SWAP: &str = r#"{"planlab":"schedule","version":1,"scheduler":"mine","net":"n","batch":4,"machine":"m","base":2,"seconds":5.0,"resident":[]}
@@ -65,6 +65,35 @@ fn schedule_page_has_events_buffers_and_totals() {
 }
 
 #[test]
+fn memory_of_a_built_in_machine_is_drawn_on_demand_alone() {
+    let folder = folder_with("s.jsonl", SWAP.replace("\"machine\":\"m\"", "\"machine\":\"x86-pcie3\""));
+    let page = || std::fs::read_to_string(folder.path().join("page.html")).expect("written");
+    run(folder.path(), &["show", "s.jsonl", "-o", "page.html"], 0);
+    assert!(viewers(&folder, "page.html")[0]["capacity"].is_null() && !page().contains("Capacity"));
+    run(folder.path(), &["show", "s.jsonl", "--capacity", "100", "-o", "page.html"], 0);
+    assert_eq!(viewers(&folder, "page.html")[0]["capacity"], 100);
+    assert!(page().contains("Capacity"));
+}
+
+/// A function of no duration has 1000 bytes for itself.
+const INSTANT: &str = r#"{"planlab":"schedule","version":1,"scheduler":"mine","net":"n","batch":4,"machine":"m","base":2,"seconds":2.0,"resident":[]}
+{"buffer":0,"map":1,"version":0,"bytes":1000,"offset":2}
+{"buffer":1,"map":2,"version":0,"bytes":8,"offset":2}
+{"engine":"compute","task":"forward","of":0,"after":[0,0,0],"seconds":1.0,"reads":[],"writes":[],"frees":[]}
+{"engine":"compute","task":"forward","of":1,"after":[0,0,0],"seconds":0.0,"reads":[],"writes":[0],"frees":[0]}
+{"engine":"compute","task":"forward","of":2,"after":[0,0,0],"seconds":1.0,"reads":[],"writes":[1],"frees":[1]}
+"#;
+
+#[test]
+fn peak_of_an_instant_is_found_at_its_time() {
+    let folder = folder_with("s.jsonl", INSTANT);
+    let told = json(folder.path(), &["show", "s.jsonl", "-o", "page.html"], 0);
+    assert_eq!(told["schedules"][0]["peak"], 1002);
+    let load = &viewers(&folder, "page.html")[0]["load"];
+    assert_eq!(load, &object!({ "bytes": 1002, "step": 1_000_000_000 }));
+}
+
+#[test]
 fn schedules_of_one_net_share_an_axis() {
     let folder = schedules();
     run(folder.path(), &["show", "fast.jsonl", "slow.jsonl", "-o", "page.html"], 0);
@@ -121,6 +150,58 @@ fn net_gives_events_and_buffers_their_names() {
 }
 
 #[test]
+fn net_from_stdin_is_read_once_for_schedules_of_one_batch() {
+    let folder = folder_with("mine.jsonl", NET);
+    for file in ["a.jsonl", "b.jsonl"] {
+        let schedule = ["schedule", "mine.jsonl", "--machine", "x86-pcie3", "--scheduler", "in-core"];
+        run(folder.path(), &[schedule.as_slice(), &["-o", file]].concat(), 0);
+    }
+    let show = ["show", "a.jsonl", "b.jsonl", "--net", "-", "-o", "page.html"];
+    outputs(planlab(folder.path()).args(show).write_stdin(NET), 0);
+    let shown = viewers(&folder, "page.html");
+    assert_eq!(shown.len(), 2);
+    assert!(shown.iter().all(|data| data["buffers"]["ops"][0] == "forward conv"), "{shown:?}");
+    let first = std::fs::read_to_string(folder.path().join("b.jsonl")).expect("written");
+    write(folder.path(), "b.jsonl", first.replacen("\"batch\":4", "\"batch\":8", 1));
+    assert_tells(&folder, &show, 2, &["--net -: the schedules have several batches"]);
+}
+
+/// A field of a message of ONNX: its number, and at most 127 bytes.
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(bytes.len()).expect("short");
+    [&[8 * number + 2, length][..], bytes].concat()
+}
+
+/// A model of two ReLUs whose input has the dimensions `batch` and `width`.
+fn dynamic_model() -> Vec<u8> {
+    let node = |input: &str, output: &str| {
+        let names = [field(1, input.as_bytes()), field(2, output.as_bytes()), field(4, b"Relu")];
+        field(1, &names.concat())
+    };
+    let dims = ["batch", "width"].map(|name| field(1, &field(2, name.as_bytes())));
+    let floats = [vec![8, 1], field(2, &dims.concat())].concat();
+    let input = [field(1, b"x"), field(2, &field(1, &floats))].concat();
+    let output = field(12, &field(1, b"y"));
+    let graph = [node("x", "a"), node("a", "y"), field(11, &input), output].concat();
+    [vec![8, 8], field(7, &graph), field(8, &[16, 17])].concat()
+}
+
+#[test]
+fn names_of_a_model_need_its_dynamic_dimensions() {
+    let folder = folder_with("m.onnx", dynamic_model());
+    let schedule = ["schedule", "m.onnx", "--batch", "4", "--dim", "width=8", "--scheduler", "in-core"];
+    run(folder.path(), &[schedule.as_slice(), &["-o", "s.jsonl"]].concat(), 0);
+    let show = ["show", "s.jsonl", "--net", "m.onnx", "-o", "page.html"];
+    assert_tells(&folder, &show, 2, &["width"]);
+    run(folder.path(), &[show.as_slice(), &["--dim", "width=8"]].concat(), 0);
+    assert_eq!(viewers(&folder, "page.html")[0]["buffers"]["ops"][0], "forward 0:Relu");
+    let alone = ["show", "s.jsonl", "--dim", "width=8", "-o", "page.html"];
+    assert_tells(&folder, &alone, 2, &["--dim is for the net of a schedule: add --net"]);
+    let built_in = ["show", "s.jsonl", "--net", "alexnet", "--dim", "width=8", "-o", "page.html"];
+    assert_tells(&folder, &built_in, 2, &["alexnet: --dim is for models of ONNX"]);
+}
+
+#[test]
 fn bad_schedule_is_named_with_file_and_reason() {
     let folder = schedules();
     let refused = |text: &str, reasons: &[&str]| {
@@ -133,6 +214,8 @@ fn bad_schedule_is_named_with_file_and_reason() {
     refused(&format!("{cut}\n{{\"engine\":"), &["bad.jsonl:7: not JSON"]);
     refused(&SWAP.replacen("\"of\":0", "\"of\":-1", 1), &["bad.jsonl:4: not an event"]);
     refused(&SWAP.replace("5.0", "4.0"), &["bad.jsonl: the schedule claims 4e0 s"]);
+    let endless = SWAP.replace("\"seconds\":1.0", "\"seconds\":1e308");
+    refused(&endless, &["bad.jsonl: the events together take more seconds than a number can hold"]);
     refused(&SWAP.replace(",\"offset\":4", ""), &["bad.jsonl: buffer 1 has no offset"]);
     refused(&SWAP.replace("[0,0,1]", "[0,0,9]"), &["bad.jsonl: deadlock"]);
     let early = SWAP.replace("[0,1,0]", "[0,0,0]").replace("5.0", "2.5");

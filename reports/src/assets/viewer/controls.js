@@ -41,7 +41,7 @@ const LIVE = 8;
 
 const liveAt = (model, step) => {
   const live = [];
-  for (let piece = 0; piece < model.count; piece++) if (model.counted[piece] <= step && step < model.end[piece]) live.push(piece);
+  for (let piece = 0; piece < model.count; piece++) if (model.counted[piece] <= step && step < Math.max(model.end[piece], model.counted[piece] + 1)) live.push(piece);
   live.sort((one, other) => model.size[other] - model.size[one] || one - other);
   return live;
 };

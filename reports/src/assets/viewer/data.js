@@ -32,6 +32,13 @@ const after = (sorted, value) => {
   return low;
 };
 
+// The first point of a curve at a step, or else the last one before it; -1 without such a point.
+const pointAt = (at, step) => {
+  let point = after(at, step) - 1;
+  while (point > 0 && at[point - 1] === step) point--;
+  return point;
+};
+
 // Bytes in use from each step at which they change, counted like the load.
 const curveOf = ({ counted, end, size, count }) => {
   const steps = new Float64Array(2 * count);
@@ -86,14 +93,18 @@ const modelOf = (script) => {
   // Steps may be nanoseconds.
   model.isTimed = data.clock === "ns";
   model.loadWord = model.isTimed ? "peak" : "load";
-  model.curve = curveOf(model);
+  // A schedule may take bytes for no time: its curve then has several points at one time.
+  model.curve = data.curve ? unpacked(data.curve) : curveOf(model);
   model.name = (buffer) => (names ? names[buffer] : String(buffer));
   model.category = (buffer) => (buffers.category && buffers.category[buffer] ? categories[buffers.category[buffer] - 1] : "");
   model.op = (buffer) => (buffers.op && buffers.op[buffer] ? ops[buffers.op[buffer] - 1] : "");
   model.stack = (buffer) => (buffers.stack && buffers.stack[buffer] ? stacks[buffers.stack[buffer] - 1].map((frame) => frames[frame]) : []);
   model.inUse = (step) => {
-    const point = after(model.curve.at, step) - 1;
-    return point < 0 ? 0 : model.curve.bytes[point];
+    const { at, bytes } = model.curve;
+    let point = pointAt(at, step);
+    let most = point < 0 ? 0 : bytes[point];
+    while (at[point + 1] === step) most = Math.max(most, bytes[++point]);
+    return most;
   };
   // The steps of the file, where they were replaced by ranks: what is drawn is ranked, what is said never is.
   let origins = null;

@@ -128,7 +128,7 @@ const mapOf = (canvas, model) => {
     const level = (value) => curveTop + CURVE.height * (1 - value / (model.load.bytes * 1.06 || 1));
     const floor = curveTop + CURVE.height;
     const each = (view.to - view.from) / width;
-    let point = Math.max(0, after(at, view.from) - 1);
+    let point = Math.max(0, pointAt(at, view.from));
     context.beginPath();
     context.moveTo(LEFT, floor);
     for (let column = 0; column < width; column++) {

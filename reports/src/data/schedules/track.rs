@@ -15,6 +15,9 @@ pub struct ScheduleTrack {
     pub base: u64,
     /// Bytes of the memory, if they are known.
     pub capacity: Option<u64>,
+    /// The bytes taken from each time on, base included; ascending in time. Of equal times all count for the curve, the last
+    /// for what follows.
+    pub memory: Vec<(u64, u64)>,
     /// The most bytes taken at once, base included, and the first time at which they are.
     pub peak: (u64, u64),
     /// Memory that the offsets need, base included.

@@ -28,6 +28,9 @@ pub(crate) const SCRIPT: &str = concat!(
     "})();\n"
 );
 
+/// How many times the slider of an axis of time moves from end to end.
+const SLIDER_STEPS: u64 = 1000;
+
 /// The file of the script in a report.
 pub(crate) const SCRIPT_FILE: &str = "viewer.js";
 
@@ -84,6 +87,11 @@ impl ViewerPart {
         self
     }
 
+    /// How far the slider moves at a time.
+    fn slider_step(&self) -> u64 {
+        if self.clock == "time" { (self.horizon / SLIDER_STEPS).max(1) } else { 1 }
+    }
+
     /// What identifies the help of this viewer on its page.
     fn help_id(&self) -> String {
         format!("viewer-help-{}", self.number)
@@ -118,9 +126,9 @@ pub(crate) fn viewer_html(part: &ViewerPart) -> Markup {
                 div.tip aria-hidden="true" hidden {}
             }
             p.help id=(part.help_id()) { (HELP) }
-            label.step { @if part.clock == "step" { "Step " } @else { "Time " } input type="range" aria-label=(part.clock) min="0" max=(part.horizon.saturating_sub(1)) value=(part.peak); output {} }
+            label.step { @if part.clock == "step" { "Step " } @else { "Time " } input type="range" aria-label=(part.clock) min="0" max=(part.horizon.saturating_sub(1)) step=(part.slider_step()) value=(part.peak); output {} }
             div.readings {
-                section aria-label={ "the largest buffers in use at the " (part.clock) } { h3 { "In use at the " (part.clock) } ol.live {} }
+                section aria-label={ "the largest buffers in use at this " (part.clock) } { h3 { "In use at this " (part.clock) } ol.live {} }
                 section.picked aria-label="the picked buffer" aria-live="polite" { h3 { "Picked buffer" } div {} }
             }
             script.data type="application/json" { (script_data(&part.data)) }

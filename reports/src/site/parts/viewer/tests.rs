@@ -164,7 +164,8 @@ fn track() -> ScheduleTrack {
         name: "s.jsonl".to_owned(),
         base: 2,
         capacity: Some(99),
-        peak: (10, 5),
+        memory: vec![(0, 10), (5, 70), (5, 10), (40, 2)],
+        peak: (70, 5),
         height: 10,
         iteration_ns: 40,
         events: vec![forward, copy],
@@ -190,7 +191,18 @@ fn schedule_has_streams_and_its_base_as_a_buffer() {
     let colors = data["colors"]["light"]["categories"].as_array().expect("a list");
     assert_eq!(colors.len(), 2 + streams["tasks"].as_array().expect("a list").len());
     let page = viewer_html(&part).into_string();
-    assert!(page.contains("In use at the time") && page.contains("max=\"49\""), "{page}");
+    assert!(page.contains("In use at this time") && page.contains("max=\"49\" step=\"1\""), "{page}");
+    let second = viewer_html(&ViewerPart::from_track(&track(), 1_000_000_000, 1, "caption")).into_string();
+    assert!(second.contains("max=\"999999999\" step=\"1000000\""), "a thousandth of the axis: {second}");
+}
+
+#[test]
+fn schedule_curve_tops_at_the_peak_of_an_instant() {
+    let data = data(&ViewerPart::from_track(&track(), 50, 1, "caption"));
+    assert_eq!(unpacked(&data["curve"]["at"]), [0, 5, 5, 40, 40]);
+    assert_eq!(unpacked(&data["curve"]["bytes"]), [10, 70, 10, 2, 0]);
+    assert_eq!(data["load"], serde_json::json!({ "bytes": 70, "step": 5 }));
+    assert!(SCRIPT.contains("model.curve = data.curve ? unpacked(data.curve) : curveOf(model);"));
 }
 
 /// Every step that is said is one of the file, whose 300 is the third of the ranks.

@@ -19,11 +19,17 @@ pub(super) fn track_json(track: &ScheduleTrack, horizon: u64) -> Json {
     let all = |number: fn(&PlacedBuffer) -> u64| pack_numbers(buffers.iter().map(|buffer| number(buffer)));
     let writers: Vec<String> = track.events.iter().map(event_name).collect();
     let writer = all(|buffer| number_from_one(buffer.writer));
+    // Other schedules of the page may take longer.
+    let curve = || track.memory.iter().copied().chain([(track.iteration_ns, 0)]);
     json!({
         "clock": "ns",
         "horizon": horizon,
         "capacity": track.capacity,
         "load": { "bytes": track.peak.0, "step": track.peak.1 },
+        "curve": {
+            "at": pack_numbers(curve().map(|(at, _)| at)),
+            "bytes": pack_numbers(curve().map(|(_, bytes)| bytes)),
+        },
         "pieces": {
             "start": all(|buffer| buffer.start_ns),
             "end": all(|buffer| buffer.end_ns),
