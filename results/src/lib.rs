@@ -50,7 +50,7 @@ pub mod replay {
 
 /// Rows of schedules, and the documents that they name.
 pub mod schedule {
-    pub use crate::rows::{Disturbance, Improvement, SCHEDULE_SCHEMA, ScheduleRow};
+    pub use crate::rows::{Disturbance, Improvement, SCHEDULE_SCHEMA, ScheduleRow, time_gap};
     pub use crate::store::{
         Document, MemoryStep, Timeline, TimelineSpan, load_document, load_timeline, read_schedules,
     };

@@ -158,6 +158,93 @@ fn links_make_fronts_of_their_own() {
     );
 }
 
+const FRONTS: &str = "tables/offload-fronts.csv";
+
+#[test]
+fn bound_of_a_failed_run_is_not_proven() {
+    let lies = [Status::BoundRefuted, Status::BadOutput, Status::InvalidPlan].map(|status| ScheduleRow {
+        status,
+        bound_ns: 2_250_000_000,
+        ..scheduled(status.name(), 50, 2400)
+    });
+    let all: Vec<ScheduleRow> = rows().into_iter().chain(lies).collect();
+    report(&all).has(FRONTS, [",2300000000,2200000000,rotor,0.956521739,2048000000,0.123046875\n"]);
+}
+
+#[test]
+fn bound_that_a_schedule_of_another_refutes_is_shown() {
+    let mut all = rows();
+    all.push(ScheduleRow { bound_ns: 2_400_000_000, ..scheduled("exact", 50, 2400) });
+    let files = report(&all);
+    files.has(FRONTS, [",2300000000,2200000000,rotor,0.956521739,2400000000,-0.041666667\n"]);
+    let claim =
+        "exact claims that no iteration takes less than 2400000000 ns, but one of rotor takes 2200000000 ns";
+    for page in ["fronts.html", "offload.html"] {
+        let text = files.text(page);
+        let mut alerts = text.split("<p class=\"alert\">").skip(1);
+        assert!(
+            alerts.any(|alert| alert.split("</p>").next().is_some_and(|alert| alert.contains(claim))),
+            "{page}"
+        );
+    }
+    assert!(!report(&rows()).text("fronts.html").contains("<p class=\"alert\">"));
+}
+
+/// The same run on another machine with the key of the first.
+fn on_other_rates(row: ScheduleRow) -> ScheduleRow {
+    ScheduleRow {
+        cell: format!("{} on another", row.cell),
+        problem: row.problem.replacen('0', "2", 1),
+        rates_digest: Some("cd".repeat(32)),
+        ..row
+    }
+}
+
+#[test]
+fn capacities_of_different_machines_make_no_front() {
+    let first = || [scheduled("joint", 90, 2048), scheduled("rotor", 90, 2100)];
+    let second = || [scheduled("joint", 50, 2300), scheduled("rotor", 50, 2200)];
+    let with_all = |second: [ScheduleRow; 2]| report(&[first(), second].concat());
+    assert!(with_all(second()).contains_key(FRONTS));
+    assert!(!with_all(second().map(on_other_rates)).contains_key(FRONTS), "other rates");
+    let planned = |row: ScheduleRow| ScheduleRow { planner: "best-fit".to_owned(), ..row };
+    assert!(!with_all(second().map(planned)).contains_key(FRONTS), "another planner");
+    let given = |row: ScheduleRow| ScheduleRow { times: Some("given".to_owned()), ..row };
+    assert!(!with_all(second().map(given)).contains_key(FRONTS), "other times");
+    let faster = |row: ScheduleRow| ScheduleRow { compute_ns: 2_000_000_000, ..row };
+    assert!(!with_all(second().map(faster)).contains_key(FRONTS), "another time in-core");
+}
+
+#[test]
+fn front_stays_whole_beside_other_machines_in_some_capacities() {
+    let alone = report(&rows());
+    let mut all = rows();
+    all.push(on_other_rates(scheduled("joint", 90, 2048)));
+    assert_eq!(report(&all).text(FRONTS), alone.text(FRONTS));
+    let older = |row: ScheduleRow| {
+        let is_older = row.capacity == BASE + ROOM / 2;
+        if is_older { ScheduleRow { rates_digest: None, times: None, ..row } } else { row }
+    };
+    let all: Vec<ScheduleRow> = rows().into_iter().map(older).collect();
+    assert_eq!(report(&all).text(FRONTS), alone.text(FRONTS));
+}
+
+#[test]
+fn fronts_of_one_name_are_told_apart() {
+    let all: Vec<ScheduleRow> = rows().into_iter().chain(rows().into_iter().map(on_other_rates)).collect();
+    let files = report(&all);
+    files.has(
+        "tables/offload-fronts-machines.csv",
+        ["machine abababab)\",3,2,1,", "machine cdcdcdcd)\",3,2,1,"],
+    );
+    assert_eq!(files.text(FRONTS).lines().count(), 1 + 6);
+    let faster = |row: ScheduleRow| ScheduleRow { compute_ns: 2_000_000_000, ..row };
+    let others = [scheduled("joint", 70, 2200), scheduled("joint", 40, 2400)].map(faster);
+    let all: Vec<ScheduleRow> = rows().into_iter().chain(others).collect();
+    let files = report(&all);
+    assert!(files.contains_key(CHART) && files.contains_key(&CHART.replace(".svg", "-problem-2.svg")));
+}
+
 /// A run whose search finds schedules with these times in ms after these times in ms.
 fn searched(scheduler: &str, percent: u64, found: &[(u64, u64)]) -> ScheduleRow {
     let last = found.last().expect("a schedule").1;
@@ -200,4 +287,18 @@ fn the_gap_of_searches_is_shown_over_their_time() {
     files.has("offload.html", ["What a second of search buys"]);
     files.has("plots/what-a-second-of-search-buys.svg", ["joint: 30.0 ms: 37.50 %, 2 of 2 with a schedule"]);
     assert!(!report(&rows()[1..3]).text("offload.html").contains("What a second"), "no search ran");
+}
+
+#[test]
+fn search_below_a_refuted_bound_has_a_gap_below_0() {
+    let all = [
+        searched("joint", 90, &[(1, 2048)]),
+        ScheduleRow { bound_ns: 2_304_000_000, ..searched("local-search", 90, &[(1, 2304)]) },
+    ];
+    let files = report(&all);
+    files.has(
+        "tables/offload-search.csv",
+        ["joint,1000000,1,1,-0.111111111\n", "local-search,1000000,1,1,0\n"],
+    );
+    files.has("plots/what-a-second-of-search-buys.svg", ["joint: 1.00 ms: -11.11 %, 1 of 1 with a schedule"]);
 }

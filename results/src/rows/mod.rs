@@ -20,5 +20,5 @@ pub use provenance::Provenance;
 pub use replay::{REPLAY_SCHEMA, ReplayRow};
 pub use row::group_by;
 pub(crate) use row::{Row, each_kind, row_table};
-pub use schedule::{Disturbance, Improvement, SCHEDULE_SCHEMA, ScheduleRow};
+pub use schedule::{Disturbance, Improvement, SCHEDULE_SCHEMA, ScheduleRow, time_gap};
 pub use status::{Lane, Status};

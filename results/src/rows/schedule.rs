@@ -163,13 +163,10 @@ impl ScheduleRow {
         per_second(self.batch, self.compute_ns)
     }
 
-    /// (iteration - bound) / bound, and 0 if the two differ by rounding alone.
+    /// The [gap](time_gap) between the schedule and the row's own bound; `None` without one of them.
     #[must_use]
     pub fn gap(&self) -> Option<f64> {
-        let above = self.iteration_ns?.saturating_sub(self.bound_ns);
-        // Both are rounded to nanoseconds.
-        let gap = if above > 1 { as_real(above) / as_real(self.bound_ns) } else { 0.0 };
-        (self.bound_ns > 0).then_some(if gap > ROUNDING { gap } else { 0.0 })
+        time_gap(self.iteration_ns?, self.bound_ns)
     }
 
     /// The slowdown compared with an iteration without waiting: 1 - speed / highest speed.
@@ -178,6 +175,23 @@ impl ScheduleRow {
         let iteration = as_real(self.iteration_ns?);
         (iteration > 0.0).then(|| 1.0 - as_real(self.compute_ns) / iteration)
     }
+}
+
+/// (iteration - bound) / bound, and 0 if the two differ by rounding alone; below 0 if a valid schedule of that time refutes
+/// the bound. `None` if the bound is 0. Both are in nanoseconds.
+#[must_use]
+pub fn time_gap(iteration_ns: u64, bound_ns: u64) -> Option<f64> {
+    let difference = iteration_ns.abs_diff(bound_ns);
+    let share = as_real(difference) / as_real(bound_ns);
+    // Both are rounded to nanoseconds.
+    let gap = if difference <= 1 || share <= ROUNDING {
+        0.0
+    } else if iteration_ns < bound_ns {
+        -share
+    } else {
+        share
+    };
+    (bound_ns > 0).then_some(gap)
 }
 
 fn per_second(batch: u64, ns: u64) -> f64 {
@@ -190,3 +204,20 @@ const ROUNDING: f64 = 1e-9;
 row!(ScheduleRow, SCHEDULE_SCHEMA, ["schedules", "schedules.jsonl", "schedules"], |row| row
     .status
     .row_worth());
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gap_is_0_within_rounding_alone() {
+        let second = 1_000_000_000;
+        assert_eq!(time_gap(5 * second, 4 * second), Some(0.25));
+        assert_eq!(time_gap(3 * second, 4 * second), Some(-0.25), "a refuted bound has no gap of 0");
+        for rounded in [4 * second - 4, 4 * second - 1, 4 * second, 4 * second + 1, 4 * second + 4] {
+            assert_eq!(time_gap(rounded, 4 * second), Some(0.0), "{rounded}");
+        }
+        assert!(time_gap(4 * second - 5, 4 * second) < Some(0.0) && time_gap(98, 100) < Some(0.0));
+        assert_eq!(time_gap(second, 0), None);
+    }
+}

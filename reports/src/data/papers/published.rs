@@ -125,7 +125,7 @@ impl Published {
             link.contains(&case.link.0) && link.contains(&case.link.1) && capacity.contains(&case.capacity)
         };
         let machines = self.machine.iter().filter(|known| known.key == machine);
-        let is_plain = case.sequence.is_none() && case.workspace.is_none() && !case.is_replaced;
+        let is_plain = case.sequence.is_none() && case.workspace.is_none() && !case.is_replaced();
         case.machine == machine
             && is_plain
             && nets.contains(&case.net)

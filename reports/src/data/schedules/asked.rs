@@ -71,24 +71,43 @@ pub(crate) struct Variant {
     pub(crate) planner: String,
 }
 
+/// Where the times of a problem come from: the digest of the machine without its memory, and their source. Older rows lack
+/// both.
+pub(crate) type Origin = (Option<String>, Option<String>);
+
+impl Variant {
+    pub(crate) fn origin(&self) -> Origin {
+        (self.rates.clone(), self.times.clone())
+    }
+}
+
+/// Items by origin. If all items that have one agree, the others are assumed to be of it too.
+pub(crate) fn group_by_origin<T>(
+    items: impl IntoIterator<Item = T>,
+    origin: impl Fn(&T) -> Origin,
+) -> BTreeMap<Origin, Vec<T>> {
+    let items: Vec<T> = items.into_iter().collect();
+    let known: BTreeSet<Origin> = items.iter().map(&origin).filter(|of| of.0.is_some()).collect();
+    let only = known.first().filter(|_| known.len() == 1);
+    group_by(items, |item| {
+        let own = origin(item);
+        only.filter(|_| own.0.is_none()).cloned().unwrap_or(own)
+    })
+}
+
 /// The rows of one name by variant. At one size, all rows of a variant have the same problem.
 pub(crate) fn group_by_variant<'r>(rows: &[&'r ScheduleRow]) -> BTreeMap<Variant, Vec<&'r ScheduleRow>> {
-    let origin = |row: &ScheduleRow| (row.rates_digest.clone(), row.times.clone());
-    let known: BTreeSet<_> = rows.iter().map(|row| origin(row)).filter(|of| of.0.is_some()).collect();
-    // If the other rows are all of one machine, older rows are assumed to be of it too.
-    let only = known.first().filter(|_| known.len() == 1);
-    let groups = group_by(rows.iter().copied(), |row| {
-        let own = origin(row);
-        let (rates, times) = only.filter(|_| own.0.is_none()).cloned().unwrap_or(own);
-        Variant { age: 0, rates, times, planner: row.planner.clone() }
-    });
+    let origin = |row: &&ScheduleRow| (row.rates_digest.clone(), row.times.clone());
     let mut aged: BTreeMap<Variant, Vec<&ScheduleRow>> = BTreeMap::new();
-    for (variant, rows) in groups {
-        let ages = problem_ages(&rows);
-        aged.extend(group_by(rows, |row| {
-            let age = ages[&(problem_size(row), row.problem.as_str())];
-            Variant { age, ..variant.clone() }
-        }));
+    for ((rates, times), rows) in group_by_origin(rows.iter().copied(), origin) {
+        for (planner, rows) in group_by(rows, |row| row.planner.clone()) {
+            let variant = Variant { age: 0, rates: rates.clone(), times: times.clone(), planner };
+            let ages = problem_ages(&rows);
+            aged.extend(group_by(rows, |row| {
+                let age = ages[&(problem_size(row), row.problem.as_str())];
+                Variant { age, ..variant.clone() }
+            }));
+        }
     }
     aged
 }

@@ -34,10 +34,10 @@ pub(crate) struct Case {
     /// Bytes per second to the host and back.
     pub(crate) link: (f64, f64),
     pub(crate) capacity: u64,
-    /// Whether later runs used other problems of the same sizes.
-    pub(crate) is_replaced: bool,
+    /// What its name does not say.
+    pub(crate) variant: Variant,
     /// A text that distinguishes it from another case with the same name; usually empty.
-    pub(crate) variant: String,
+    pub(crate) variant_words: String,
     /// The runs, by size, then by scheduler.
     pub(crate) runs: Vec<Run>,
 }
@@ -76,7 +76,7 @@ fn cases(rows: &[ScheduleRow]) -> Vec<Case> {
     for (shown, rows) in group_by(rows, |row| shown_problem(row)) {
         let variants = group_by_variant(&rows);
         for (variant, rows) in &variants {
-            let words = words(variant, &variants.keys().collect::<Vec<_>>());
+            let words = variant_words(variant, &variants.keys().collect::<Vec<_>>());
             for (sweep, rows) in group_by_sweep(rows) {
                 let (net, sequence, workspace, machine, out, back, capacity) = shown.clone();
                 cases.push(Case {
@@ -87,8 +87,8 @@ fn cases(rows: &[ScheduleRow]) -> Vec<Case> {
                     machine,
                     link: (f64::from_bits(out), f64::from_bits(back)),
                     capacity,
-                    is_replaced: variant.age > 0,
-                    variant: words.clone(),
+                    variant: variant.clone(),
+                    variant_words: words.clone(),
                     runs: runs(&rows, sweep, &schedulers),
                 });
             }
@@ -115,7 +115,7 @@ fn runs(rows: &[&ScheduleRow], sweep: Sweep, schedulers: &[&str]) -> Vec<Run> {
 }
 
 /// The words that distinguish a variant from the others with its name.
-fn words(variant: &Variant, all: &[&Variant]) -> String {
+pub(super) fn variant_words(variant: &Variant, all: &[&Variant]) -> String {
     let differs = |is_same: fn(&Variant, &Variant) -> bool| all.iter().any(|other| !is_same(other, variant));
     let mut words = Vec::new();
     match variant.times.as_deref() {
@@ -170,18 +170,23 @@ impl Case {
 
     /// For example `x86-pcie3 (12 GB/s, 14.95 GB)`.
     pub(crate) fn place(&self) -> String {
-        self.machine_with(&[rate(self.link), gigabytes(self.capacity)])
+        self.machine_with(&[rate(self.link), gigabytes(self.capacity)], &self.variant_words)
     }
 
-    /// For example `x86-pcie3 (12 GB/s)`: the machine without its memory.
-    pub(crate) fn machine_and_link(&self) -> String {
-        self.machine_with(&[rate(self.link)])
+    /// For example `x86-pcie3 (12 GB/s)`: the machine without its memory, with words on its variant.
+    pub(crate) fn machine_and_link(&self, words: &str) -> String {
+        self.machine_with(&[rate(self.link)], words)
     }
 
-    fn machine_with(&self, properties: &[String]) -> String {
-        let variant = Some(&self.variant).filter(|variant| !variant.is_empty());
-        let properties: Vec<&str> = properties.iter().chain(variant).map(String::as_str).collect();
+    fn machine_with(&self, properties: &[String], words: &str) -> String {
+        let words = Some(words).filter(|words| !words.is_empty());
+        let properties: Vec<&str> = properties.iter().map(String::as_str).chain(words).collect();
         format!("{} ({})", self.machine, properties.join(", "))
+    }
+
+    /// Whether later runs used other problems of the same sizes.
+    pub(crate) const fn is_replaced(&self) -> bool {
+        self.variant.age > 0
     }
 
     /// The size that varies: `batch` or `input`.

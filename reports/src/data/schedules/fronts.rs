@@ -2,7 +2,10 @@
 
 use std::cmp::Reverse;
 
-use super::cases::{Case, IN_CORE, Run, Schedules};
+use planlab_results::schedule::time_gap;
+
+use super::asked::{Variant, group_by_origin};
+use super::cases::{Case, IN_CORE, Run, Schedules, variant_words};
 use crate::data::rows::group_by;
 use crate::figures::Series;
 use crate::format::as_real;
@@ -26,27 +29,57 @@ pub(crate) struct TightProblem<'s> {
 pub(crate) struct Front<'s> {
     /// By ascending capacity; at least two.
     pub(crate) problems: Vec<TightProblem<'s>>,
+    variant: Variant,
+    /// A text that distinguishes its variant from others of the machine and link; usually empty.
+    pub(crate) variant_words: String,
+    /// The number of earlier fronts that differ from it in times or reserved memory alone; usually 0.
+    pub(crate) number: usize,
 }
 
-/// The parts of a problem other than its capacity: workload, machine, link to the host and back, variant.
-type Question<'s> = (&'s str, &'s str, (u64, u64), &'s str);
+/// A machine, and the link to the host and back.
+type Place<'s> = (&'s str, (u64, u64));
+
+/// The parts of a problem other than its capacity and the origin of its times: workload, place, planner, and what they
+/// result in: base, and time of in-core training.
+type Question<'s> = (&'s str, Place<'s>, &'s str, [u64; 2]);
 
 /// The problems whose capacity does not hold everything, as far as known. Replaced problems are left out.
 pub(crate) fn tight_problems(schedules: &Schedules) -> impl Iterator<Item = TightProblem<'_>> {
-    let problems = schedules.cases.iter().filter(|case| !case.is_replaced).flat_map(list_problems);
+    let problems = schedules.cases.iter().filter(|case| !case.is_replaced()).flat_map(list_problems);
     problems.filter(|problem| !problem.holds_everything())
 }
 
 /// The fronts with at least two capacities, a run of ours and a schedule.
 pub(crate) fn find_fronts(schedules: &Schedules) -> Vec<Front<'_>> {
-    let groups = group_by(tight_problems(schedules), TightProblem::question);
-    let fronts = groups.into_values().map(|mut problems| {
-        problems.sort_by_key(|problem| problem.case.capacity);
-        Front { problems }
-    });
-    let is_shown =
-        |front: &Front<'_>| front.problems.len() > 1 && front.our_series().is_some() && front.has_schedule();
-    fronts.filter(is_shown).collect()
+    let mut fronts = Vec::new();
+    for (question, problems) in group_by(tight_problems(schedules), TightProblem::question) {
+        for ((rates, times), problems) in group_by_origin(problems, |problem| problem.case.variant.origin()) {
+            let variant = Variant { age: 0, rates, times, planner: question.2.to_owned() };
+            fronts.push(Front::new(problems, variant));
+        }
+    }
+    fronts.retain(Front::is_shown);
+    tell_apart(&mut fronts);
+    fronts
+}
+
+/// Gives words or numbers to fronts whose names would be the same.
+fn tell_apart(fronts: &mut [Front<'_>]) {
+    let name = |front: &Front<'_>| {
+        let at_place: Vec<&Variant> = fronts
+            .iter()
+            .filter(|other| other.place() == front.place())
+            .map(|other| &other.variant)
+            .collect();
+        variant_words(&front.variant, &at_place)
+    };
+    let words: Vec<String> = fronts.iter().map(name).collect();
+    for (at, words) in words.into_iter().enumerate() {
+        let (earlier, rest) = fronts.split_at_mut(at);
+        let front = &mut rest[0];
+        front.number = earlier.iter().filter(|other| other.has_name_of(front)).count();
+        front.variant_words = words;
+    }
 }
 
 fn list_problems(case: &Case) -> Vec<TightProblem<'_>> {
@@ -56,9 +89,13 @@ fn list_problems(case: &Case) -> Vec<TightProblem<'_>> {
 
 impl<'s> TightProblem<'s> {
     fn question(&self) -> Question<'s> {
-        let (case, row) = (self.case, &self.runs[0].row);
-        let link = (case.link.0.to_bits(), case.link.1.to_bits());
-        (row.workload.as_str(), case.machine.as_str(), link, case.variant.as_str())
+        let row = &self.runs[0].row;
+        (row.workload.as_str(), self.place(), self.case.variant.planner.as_str(), [row.base, row.compute_ns])
+    }
+
+    fn place(&self) -> Place<'s> {
+        let (out, back) = self.case.link;
+        (self.case.machine.as_str(), (out.to_bits(), back.to_bits()))
     }
 
     /// Whether in-core training fits, by its offsets if there is such a run, else by its bytes.
@@ -85,10 +122,11 @@ impl<'s> TightProblem<'s> {
         excess(iteration_ns, self.runs[0].row.compute_ns).unwrap_or(0.0) + 1.0
     }
 
-    /// The largest proven bound on the time of any schedule, in nanoseconds.
+    /// The largest proven bound on the time of any schedule, in nanoseconds. The claim of a run that failed counts for
+    /// nothing: a refuted bound is still in its row.
     pub(crate) fn bound_ns(&self) -> u64 {
         let bound = |run: &&Run| match run.row.bound_scope.as_str() {
-            "any" => run.row.bound_ns,
+            "any" if !run.row.status.is_failure() => run.row.bound_ns,
             _ => run.row.compute_ns,
         };
         self.runs.iter().map(bound).max().unwrap_or(0)
@@ -128,9 +166,9 @@ impl<'s> TightProblem<'s> {
         excess(self.best_rival()?.placed_ns()?, self.our_run()?.placed_ns()?)
     }
 
-    /// The relative time of our schedule above the proven bound.
+    /// The relative time of our schedule above the proven bound; below 0 if the schedule refutes the bound.
     pub(crate) fn gap(&self) -> Option<f64> {
-        excess(self.our_run()?.placed_ns()?, self.bound_ns()).map(|gap| gap.max(0.0))
+        time_gap(self.our_run()?.placed_ns()?, self.bound_ns())
     }
 
     fn placed_runs(&self) -> impl Iterator<Item = &'s Run> {
@@ -139,6 +177,34 @@ impl<'s> TightProblem<'s> {
 }
 
 impl<'s> Front<'s> {
+    fn new(mut problems: Vec<TightProblem<'s>>, variant: Variant) -> Self {
+        problems.sort_by_key(|problem| problem.case.capacity);
+        Self { problems, variant, variant_words: String::new(), number: 0 }
+    }
+
+    fn is_shown(&self) -> bool {
+        self.problems.len() > 1 && self.our_series().is_some() && self.has_schedule()
+    }
+
+    fn place(&self) -> Place<'s> {
+        self.problems[0].place()
+    }
+
+    /// The machine with its link and rates, the source of the times, and the planner.
+    pub(crate) fn setting(&self) -> (Place<'s>, Variant) {
+        (self.place(), self.variant.clone())
+    }
+
+    fn has_name_of(&self, other: &Front<'_>) -> bool {
+        let workload = |front: &Front<'_>| front.problems[0].runs[0].row.workload.clone();
+        workload(self) == workload(other) && self.setting() == other.setting()
+    }
+
+    /// For example `x86-pcie3 (12 GB/s)`.
+    pub(crate) fn machine_and_link(&self) -> String {
+        self.problems[0].case.machine_and_link(&self.variant_words)
+    }
+
     fn has_schedule(&self) -> bool {
         self.problems.iter().any(TightProblem::is_scheduled)
     }

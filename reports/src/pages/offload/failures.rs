@@ -11,9 +11,7 @@ use crate::site::page::Piece;
 
 pub(super) fn failure_pieces(site: &Site<'_>) -> Vec<Piece> {
     let table = failure_table(site);
-    let is_bound = |finding: &&Finding| matches!(finding.fault, Fault::RefutedTime | Fault::FalseSchedule);
-    let refuted = site.findings.iter().filter(is_bound).map(|finding| Piece::alert(finding.to_string()));
-    let refuted: Vec<Piece> = refuted.collect();
+    let refuted = refutation_alerts(site);
     if table.rows.is_empty() && !refuted.is_empty() {
         return refuted;
     }
@@ -31,6 +29,12 @@ pub(super) fn failure_pieces(site: &Site<'_>) -> Vec<Piece> {
     let mut pieces = vec![Piece::alert(text), Piece::Table(table)];
     pieces.extend(refuted);
     pieces
+}
+
+/// Bounds that a valid schedule refutes, whoever made it, and stored schedules that are not as their rows say.
+pub(super) fn refutation_alerts(site: &Site<'_>) -> Vec<Piece> {
+    let is_refuted = |finding: &&Finding| matches!(finding.fault, Fault::RefutedTime | Fault::FalseSchedule);
+    site.findings.iter().filter(is_refuted).map(|finding| Piece::alert(finding.to_string())).collect()
 }
 
 fn failure_table(site: &Site<'_>) -> Table {

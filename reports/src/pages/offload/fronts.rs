@@ -3,7 +3,8 @@
 use planlab_results::statistics::median;
 use planlab_results::table::{CellValue, Table, columns};
 
-use super::tables::{self, gb_or_missing, of_all, subject_of, time_value};
+use super::failures::refutation_alerts;
+use super::tables::{self, gb_or_missing, of_all, subject_of_variant, time_value};
 use crate::data::rows::group_by;
 use crate::data::schedules::fronts::{Front, OURS, TightProblem, find_fronts};
 use crate::data::schedules::{Run, gigabytes};
@@ -29,6 +30,7 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     let mut page = Page::new("fronts.html", "Offloading: time against memory")
         .in_menu(Menu::Memory, "What does less memory cost?");
     page.pieces.push(Piece::lead(Summary::new(&problems).to_sentence()));
+    page.pieces.extend(refutation_alerts(site));
     page.pieces.push(Piece::note(Text::from_marked(
         "Every capacity here is too small for in-core training, which keeps all feature maps. Its time, in which \
          nothing waits, is the unit of the charts. The share compares the capacity with the memory of in-core training, \
@@ -36,10 +38,10 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
          are no rivals, and a schedule counts only if its buffers fit *with their offsets*. Times are simulated. Over a \
          link of 0.001 GB/s copies never pay, so what is left is recomputation.",
     )));
-    page.pieces.push(Piece::Table(machine_table(&problems)));
+    page.pieces.push(Piece::Table(machine_table(&fronts)));
     page.pieces.extend(fronts.iter().filter_map(front_figure));
     page.pieces.push(Piece::heading("Every net in every capacity"));
-    page.pieces.extend(tables::shown_or_folded(problem_table(&problems)));
+    page.pieces.extend(tables::shown_or_folded(problem_table(&fronts)));
     Some(page)
 }
 
@@ -86,14 +88,15 @@ impl Summary {
     }
 }
 
-fn machine_table(problems: &[&TightProblem<'_>]) -> Table {
-    let groups = group_by(problems, |problem| problem.case.machine_and_link());
+fn machine_table(fronts: &[Front<'_>]) -> Table {
+    let groups = group_by(fronts, |front| front.setting());
     Table::from_rows(
         "offload-fronts-machines",
         "By machine and link. A cell is a net in one capacity. Fastest: cells in which ours is at least as fast as every \
          rival. Gain: what the best rival takes above ours. Gap: what ours takes above the proven bound.",
-        groups.into_iter().map(|(machine, problems)| {
-            (machine, Summary::new(&problems.into_iter().copied().collect::<Vec<_>>()))
+        groups.into_values().map(|fronts| {
+            let problems: Vec<_> = fronts.iter().flat_map(|front| &front.problems).collect();
+            (fronts[0].machine_and_link(), Summary::new(&problems))
         }),
         columns!(|(machine, summary)| [
             ("machine", "Machine", CellValue::text(machine)),
@@ -106,12 +109,15 @@ fn machine_table(problems: &[&TightProblem<'_>]) -> Table {
     )
 }
 
-fn problem_table(problems: &[&TightProblem<'_>]) -> Table {
+fn problem_table(fronts: &[Front<'_>]) -> Table {
+    let problems = fronts.iter().flat_map(|front| front.problems.iter().map(move |problem| (front, problem)));
     tables::table(
         "offload-fronts",
         "The time of our schedule and of the fastest rival's. Times: the rival's over ours. Share: the capacity over the \
          memory of in-core training, both without parameters and workspace.",
-        problems.iter().map(|problem| (subject_of(problem.case, problem.runs[0]), *problem)),
+        problems.map(|(front, problem)| {
+            (subject_of_variant(problem.case, problem.runs[0], &front.variant_words), problem)
+        }),
         columns!(|problem| {
             let row = &problem.runs[0].row;
             let rival = problem.best_rival();
@@ -145,15 +151,17 @@ fn front_figure(front: &Front<'_>) -> Option<Piece> {
     }));
     let (_, (_, slowest)) = curves::ranges(&curves)?;
     let y = Axis::factors("time of an iteration, relative to in-core", 1.0 + slowest.min(SLOWEST));
-    let title = format!("Time against memory: {}", front_name(front.problems.first()?));
+    let title = format!("Time against memory: {}", front_name(front));
     let drawing = curves::plot(&title, HEIGHT, (memory_axis(front), y), curves)?;
     Some(Piece::figure(drawing, front_caption(front, left_out)))
 }
 
 /// For example `resnet50, batch 512 on x86-pcie3 (12 GB/s)`.
-fn front_name(problem: &TightProblem<'_>) -> String {
-    let TightProblem { case, size, .. } = problem;
-    format!("{}, {} {size} on {}", case.subject_name(), case.size_noun(), case.machine_and_link())
+fn front_name(front: &Front<'_>) -> String {
+    let TightProblem { case, size, .. } = &front.problems[0];
+    let name =
+        format!("{}, {} {size} on {}", case.subject_name(), case.size_noun(), front.machine_and_link());
+    if front.number == 0 { name } else { format!("{name}, problem {}", front.number + 1) }
 }
 
 fn memory_axis(front: &Front<'_>) -> Axis {
@@ -177,6 +185,7 @@ fn memory_name(problem: &TightProblem<'_>) -> String {
     }
 }
 
+/// The proven bounds. The axis begins at in-core training: no bound and no schedule lies below it.
 fn bound_curve(front: &Front<'_>) -> Curve {
     let place = |problem: &TightProblem<'_>| {
         (capacity_gb(problem), (problem.slowdown(problem.bound_ns()) - 1.0).max(0.0))

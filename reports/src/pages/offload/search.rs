@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use planlab_results::schedule::time_gap;
 use planlab_results::statistics::median;
 use planlab_results::table::{CellValue, Table, columns};
 
@@ -82,13 +83,12 @@ fn search_times(longest_ns: u64) -> Vec<u64> {
     times
 }
 
-/// The relative time of the best schedule so far above the bound; infinite without a schedule.
+/// The relative time of the best schedule so far above the bound; infinite without a schedule, below 0 if it refutes the
+/// bound.
 fn gap_after(run: &Run, bound_ns: u64, elapsed_ns: u64) -> f64 {
     let found = run.row.trajectory.iter().rfind(|point| point.elapsed_ns <= elapsed_ns);
-    match found.filter(|_| run.iteration_ns().is_some() && bound_ns > 0) {
-        Some(point) => (as_real(point.iteration_ns) / as_real(bound_ns) - 1.0).max(0.0),
-        None => f64::INFINITY,
-    }
+    let found = found.filter(|_| run.iteration_ns().is_some());
+    found.and_then(|point| time_gap(point.iteration_ns, bound_ns)).unwrap_or(f64::INFINITY)
 }
 
 fn search_figure(moments: &[SearchMoment<'_>]) -> Option<Piece> {
@@ -100,7 +100,9 @@ fn search_figure(moments: &[SearchMoment<'_>]) -> Option<Piece> {
             moment.scheduled,
             moment.problems
         );
-        Point::new(moment.series, as_real(moment.elapsed_ns), moment.median_gap, &tip)
+        // The axis begins at 0; the tip and the table have the gap as it is.
+        let shown = moment.median_gap.map(|gap| gap.max(0.0));
+        Point::new(moment.series, as_real(moment.elapsed_ns), shown, &tip)
     };
     let groups = group_by(moments, |moment| moment.series.number);
     let curve = |moments: Vec<&SearchMoment<'_>>| {

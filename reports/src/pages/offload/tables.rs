@@ -37,11 +37,24 @@ pub(super) fn table<R>(
 
 /// The identity of a run, as values of the columns.
 pub(super) fn subject_of(case: &Case, run: &Run) -> Vec<CellValue> {
-    subject(case, CellValue::or_missing(run.input_extent().map(CellValue::Count)))
+    subject(case, input_of(run))
+}
+
+/// The same with other words on the variant than those of the case.
+pub(super) fn subject_of_variant(case: &Case, run: &Run, words: &str) -> Vec<CellValue> {
+    subject_with(case, input_of(run), words)
 }
 
 /// The identity of several runs, with inputs of this size.
 pub(super) fn subject(case: &Case, input: CellValue) -> Vec<CellValue> {
+    subject_with(case, input, &case.variant_words)
+}
+
+fn input_of(run: &Run) -> CellValue {
+    CellValue::or_missing(run.input_extent().map(CellValue::Count))
+}
+
+fn subject_with(case: &Case, input: CellValue, words: &str) -> Vec<CellValue> {
     let text = |text: &str| if text.is_empty() { CellValue::Missing } else { CellValue::text(text) };
     vec![
         CellValue::text(case.net.as_str()),
@@ -51,7 +64,7 @@ pub(super) fn subject(case: &Case, input: CellValue) -> Vec<CellValue> {
         CellValue::text(case.machine.as_str()),
         copies(case.link),
         gb(case.capacity),
-        text(&case.variant),
+        text(words),
     ]
 }
 
