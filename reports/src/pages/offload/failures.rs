@@ -31,7 +31,7 @@ pub(super) fn failure_pieces(site: &Site<'_>) -> Vec<Piece> {
     pieces
 }
 
-/// Bounds that a valid schedule refutes, whoever made it, and stored schedules that are not as their rows say.
+/// Bounds that a valid schedule of the same or of another scheduler refutes, and stored schedules that contradict their rows.
 pub(super) fn refutation_alerts(site: &Site<'_>) -> Vec<Piece> {
     let is_refuted = |finding: &&Finding| matches!(finding.fault, Fault::RefutedTime | Fault::FalseSchedule);
     site.findings.iter().filter(is_refuted).map(|finding| Piece::alert(finding.to_string())).collect()
