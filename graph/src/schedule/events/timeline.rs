@@ -178,7 +178,7 @@ impl<'s> Simulation<'s> {
         };
         match self.memory.split_last_mut() {
             Some(((time, bytes), before)) if *time == self.now && !is_summit(*bytes, before) => {
-                *bytes = taken
+                *bytes = taken;
             }
             _ => self.memory.push((self.now, taken)),
         }
