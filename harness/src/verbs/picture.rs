@@ -40,19 +40,19 @@ enum Picture {
 
 /// Shows what the first argument names: a trace with plans of it, or schedules.
 pub(crate) fn show_argument(args: &ShowArgs, output: Output) -> Verdict {
+    let read = std::iter::once(&args.trace).chain(&args.plans).map(String::as_str);
+    let target = Target::open_file(&args.output, read)?;
     let scratch = scratch_folder()?;
     let source = Source::resolve_argument(&args.trace, &args.reading, scratch.path())?;
     match inputs::open_playback(&source)? {
-        Some(playback) => schedule_page::show_schedules(args, playback, output),
-        None => show_trace(args, &source, output),
+        Some(playback) => schedule_page::show_schedules(args, playback, target, output),
+        None => show_trace(args, &source, target, output),
     }
 }
 
-fn show_trace(args: &ShowArgs, source: &Source, output: Output) -> Verdict {
+fn show_trace(args: &ShowArgs, source: &Source, target: Target, output: Output) -> Verdict {
     let kind = picture_kind(args)?;
     let path = args.output.display().to_string();
-    let read = std::iter::once(&args.trace).chain(&args.plans).map(String::as_str);
-    let target = Target::open_file(&args.output, read)?;
     let mut imported = inputs::open_parts(source)?;
     std::mem::take(&mut imported.dropped).iter().for_each(|dropped| print_note(&dropped.to_string()));
     let Part { trace, framework, .. } = imported.chosen_part(&source.name, &source.read_options()?)?;

@@ -16,11 +16,9 @@ use crate::shell::quantity::nanoseconds_of;
 use crate::shell::target::{Target, tell_written};
 
 /// Writes the page of the first schedule and of those that the further arguments name.
-pub(super) fn show_schedules(args: &ShowArgs, first: Playback, output: Output) -> Verdict {
+pub(super) fn show_schedules(args: &ShowArgs, first: Playback, target: Target, output: Output) -> Verdict {
     check_options(args)?;
     let path = args.output.display().to_string();
-    let read = std::iter::once(&args.trace).chain(&args.plans).map(String::as_str);
-    let target = Target::open_file(&args.output, read)?;
     let mut playbacks = vec![(inputs::input_name(&args.trace), first)];
     for file in &args.plans {
         playbacks.push((inputs::input_name(file), inputs::read_playback(file)?));
