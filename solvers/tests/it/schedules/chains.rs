@@ -61,7 +61,7 @@ fn searches_are_no_slower_than_rotor_on_small_chains() {
     let (mut fitting, mut of_rotor, mut of_exact) = (0, 0, 0);
     for seed in 0..700 {
         let problem = random_chain(&mut ChaCha8Rng::seed_from_u64(seed));
-        // Where there is no schedule without copies, the fastest has one, which takes longer than any schedule without.
+        // If no schedule works without copies, the fastest has one, which takes longer than any schedule without.
         let recomputed = least_recomputed_seconds(&problem);
         let least = recomputed.unwrap_or(COPY_SECONDS);
         let exact = run(&problem, "exact", None);
