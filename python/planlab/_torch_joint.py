@@ -1,0 +1,192 @@
+"""The joint graph of PyTorch's AOTAutograd: one training step, forward and backward, as steps that read and write storages."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+
+def require_torch(what: str) -> Any:
+    """Returns the module `torch`.
+
+    Raises ImportError, which names `what` needs it, if PyTorch is missing or older than 2.4.
+    """
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(f"{what} needs PyTorch, which cannot be imported: {error}") from error
+    release = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    if release < (2, 4):
+        raise ImportError(f"{what} needs PyTorch 2.4 or later; this is {torch.__version__}")
+    return torch
+
+
+@dataclass(eq=False, slots=True)
+class Step:
+    """A node of the joint graph."""
+
+    number: int
+    """Its position in the graph."""
+    node: Any
+    reads: tuple[int, ...]
+    """The steps whose values it reads, each once."""
+    storages: tuple[int, ...]
+    """The storages of its tensors, as indexes of `JointGraph.bytes`."""
+    fresh: tuple[int, ...] = ()
+    """Those of them that no step before it has: memory that it allocates."""
+    is_backward: bool = False
+    """Whether it depends on a gradient of an output."""
+    is_overwritten: bool = False
+    """Whether it is a buffer, or a view of one, that is overwritten between the two passes."""
+    is_fixed: bool = False
+    """Whether it may not run a second time: it draws random numbers, or reads a buffer that the step overwrites."""
+    seconds: float = 0.0
+
+    @property
+    def is_getitem(self) -> bool:
+        return self.node.target is operator.getitem
+
+    @property
+    def name(self) -> str:
+        return str(self.node.name)
+
+    @property
+    def sequence(self) -> int | None:
+        """The number that autograd gave to the operation; its gradient has the same."""
+        number = self.node.meta.get("seq_nr")
+        return None if number is None else int(number)
+
+
+class JointGraph:
+    """A joint graph; of its outputs the first `outputs` are those of the forward pass, the others are gradients."""
+
+    def __init__(self, graph: Any, outputs: int) -> None:
+        self.graph = graph
+        self.steps: list[Step] = []
+        self.bytes: list[int] = []
+        """The size of each storage; 0 if it exists before the step."""
+        self._by_node: dict[Any, int] = {}
+        self._storages: dict[int, int] = {}
+        results: list[Any] = []
+        for node in graph.nodes:
+            if node.op == "output":
+                results = list(node.args[0])
+            else:
+                self._append(node)
+        self.results = self._numbers(results[:outputs])
+        """The steps whose values the forward pass returns."""
+        self.gradients = self._numbers(results[outputs:])
+        """The steps whose values the backward pass returns."""
+
+    def _numbers(self, nodes: Iterable[Any]) -> list[int]:
+        return [self._by_node[node] for node in nodes if node in self._by_node]
+
+    def _append(self, node: Any) -> None:
+        reads = tuple(self._by_node[read] for read in node.all_input_nodes)
+        step = Step(len(self.steps), node, reads, ())
+        step.is_backward = is_tangent(node) or any(self.steps[read].is_backward for read in reads)
+        exists = is_placeholder(node) and not is_tangent(node)
+        fresh = []
+        found = []
+        for tensor in tensors_of(node.meta.get("val")):
+            storage = tensor.untyped_storage()
+            if (key := storage._cdata) not in self._storages:
+                self._storages[key] = len(self.bytes)
+                self.bytes.append(0 if exists else int(storage.nbytes()))
+                fresh.append(self._storages[key])
+            found.append(self._storages[key])
+        step.storages = tuple(dict.fromkeys(found))
+        step.fresh = tuple(fresh) if not exists else ()
+        step.is_overwritten = bool(node.meta.get("aot_runtime_epilogue_input_mutation"))
+        if not fresh:
+            step.is_overwritten |= any(self.steps[read].is_overwritten for read in reads)
+        reads_overwritten = any(self.steps[read].is_overwritten for read in reads)
+        step.is_fixed = bool(step.fresh) and (is_random(node) or is_mutating(node) or reads_overwritten)
+        self._by_node[node] = step.number
+        self.steps.append(step)
+
+    def number_of(self, node: Any) -> int | None:
+        """The step of a node of the graph."""
+        return self._by_node.get(node)
+
+    @cached_property
+    def inputs(self) -> list[int]:
+        """The parameters, buffers and inputs of the module."""
+        return [step.number for step in self.steps if is_placeholder(step.node) and not step.is_backward]
+
+    @cached_property
+    def tangents(self) -> list[int]:
+        return [step.number for step in self.steps if is_placeholder(step.node) and step.is_backward]
+
+    @cached_property
+    def forward(self) -> list[int]:
+        """The steps of the forward pass, in order."""
+        return sorted(self.ancestors(self.results, self.inputs) - set(self.inputs))
+
+    @cached_property
+    def users(self) -> list[list[int]]:
+        users: list[list[int]] = [[] for _ in self.steps]
+        for step in self.steps:
+            for read in step.reads:
+                users[read].append(step.number)
+        return users
+
+    @cached_property
+    def makers(self) -> dict[int, int]:
+        """For each step of the forward side, the step that allocated what it is a view or an element of, or itself.
+
+        A step that makes nothing and views nothing has no maker.
+        """
+        makers: dict[int, int] = {}
+        owners: dict[int, int] = {}
+        for step in self.steps:
+            if step.is_backward:
+                continue
+            for storage in step.fresh:
+                owners.setdefault(storage, step.number)
+            if (owner := next((owners[held] for held in step.storages if held in owners), None)) is not None:
+                makers[step.number] = owner
+        return makers
+
+    def ancestors(self, numbers: Iterable[int], stops: Iterable[int] = ()) -> set[int]:
+        """The steps that the given ones depend on, themselves included; `stops` are included, but not followed."""
+        stop, seen, waiting = set(stops), set(), list(numbers)
+        while waiting:
+            number = waiting.pop()
+            if number in seen:
+                continue
+            seen.add(number)
+            if number not in stop:
+                waiting.extend(self.steps[number].reads)
+        return seen
+
+
+def is_placeholder(node: Any) -> bool:
+    return bool(node.op == "placeholder")
+
+
+def is_tangent(node: Any) -> bool:
+    return is_placeholder(node) and "tangents" in str(node.target)
+
+
+def is_random(node: Any) -> bool:
+    """Whether the operation draws random numbers."""
+    tags = getattr(node.target, "tags", ())
+    return any(str(tag).endswith("nondeterministic_seeded") for tag in tags)
+
+
+def is_mutating(node: Any) -> bool:
+    """Whether the operation writes to one of its arguments."""
+    return bool(getattr(getattr(node.target, "_schema", None), "is_mutable", False))
+
+
+def tensors_of(value: Any) -> Iterator[Any]:
+    """The tensors in a value: itself, or elements of tuples and lists."""
+    if isinstance(value, (tuple, list)):
+        for element in value:
+            yield from tensors_of(element)
+    elif hasattr(value, "untyped_storage"):
+        yield value

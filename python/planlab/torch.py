@@ -1,0 +1,82 @@
+"""PyTorch: a module as a net to schedule, and a training step that fits a capacity.
+
+`graph` turns a module into a training net, which `planlab.schedule` and the program read. `fit` makes `torch.compile` choose
+what the forward pass saves and what the backward pass computes again so that a step stays within a number of bytes.
+`LiveCounter` counts the bytes that a step takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from ._torch_budget import DoesNotFit
+from ._torch_capture import capture_step
+from ._torch_fit import BudgetSolver, FitReport, fit
+from ._torch_live import LiveCounter
+from ._torch_net import FeatureMap, Function, TrainingNet, training_net
+from ._torch_times import measure_run
+
+__all__ = [
+    "BudgetSolver",
+    "DoesNotFit",
+    "FeatureMap",
+    "FitReport",
+    "Function",
+    "LiveCounter",
+    "TrainingNet",
+    "fit",
+    "graph",
+]
+
+
+def graph(
+    module: Any,
+    inputs: Any,
+    *,
+    loss_fn: Callable[[Any], Any] | None = None,
+    times: Literal["measured"] | None = "measured",
+    repetitions: int = 5,
+) -> TrainingNet:
+    """The training net of a module: its feature maps and functions, with the time of each pass.
+
+    module: an `nn.Module`, or a function, in the state in which it is trained. The step must be one graph for `torch.compile`.
+    inputs: the arguments of a call, a tuple, or a single tensor.
+    loss_fn: what turns the output of the module into a loss; without it the output is the loss.
+    times: "measured" runs the step `repetitions` + 1 times, operation by operation, where the module is, and takes the median
+        of each; None leaves the times to the roofline of a machine. Measuring changes neither parameters nor buffers, nor the
+        caller's random numbers.
+
+    Every operation of the forward pass is a function, and its outputs together are one map; views are the map that they
+    view. An operation of the backward pass counts for the function whose gradient autograd computes with it. The times of
+    the functions, and of the sums of gradients, add up to those of all operations.
+
+    Raises ImportError without PyTorch 2.4, ValueError if there is nothing to train.
+    """
+    if times not in ("measured", None):
+        raise ValueError(f'`times` is {times!r}; it has to be "measured" or None')
+    if repetitions < 1:
+        raise ValueError(f"`repetitions` is {repetitions}; it has to be 1 or more")
+    arguments = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    captured = capture_step(_with_loss(module, loss_fn), arguments)
+    if times is not None:
+        seconds = measure_run(captured.module, captured.arguments, repetitions)
+        for step in captured.joint.steps:
+            step.seconds = seconds.get(step.name, 0.0)
+    parameters = sum(parameter.numel() for parameter in getattr(module, "parameters", list)())
+    name = type(module).__name__ if hasattr(module, "parameters") else getattr(module, "__name__", "step")
+    return training_net(
+        captured.joint, name, _batch(arguments), parameters, captured.static, is_measured=times is not None
+    )
+
+
+def _with_loss(module: Any, loss_fn: Callable[[Any], Any] | None) -> Callable[..., Any]:
+    if loss_fn is None:
+        return module  # type: ignore[no-any-return]
+    return lambda *arguments: loss_fn(module(*arguments))
+
+
+def _batch(arguments: Sequence[Any]) -> int:
+    """The first extent of the first argument that has one."""
+    extents = [int(argument.shape[0]) for argument in arguments if getattr(argument, "ndim", 0)]
+    return max(extents[0], 1) if extents else 1
