@@ -1,8 +1,7 @@
-//! Plans in a thread of its own, while the thread that called looks for signals (Ctrl-C).
+//! Plans a problem.
 
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, Builder, Thread};
+use std::thread;
 use std::time::Duration;
 
 use numpy::{PyArray1, PyReadonlyArray1};
@@ -10,10 +9,8 @@ use planlab_dsa::{Budget, Bytes, Columns, Instance, Outcome, PlanError, Planner,
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-/// How often signals are looked for.
-const TICK: Duration = Duration::from_millis(20);
-/// Stack of the thread that plans, in bytes.
-const STACK: usize = 8 << 20;
+use crate::worker::run_interruptibly;
+
 /// The default wall time.
 const DEFAULT_WALL: Duration = Duration::from_secs(10);
 /// More threads than this are a mistake; each has megabytes of stack.
@@ -43,14 +40,7 @@ pub(crate) struct Limits {
 
 impl Limits {
     pub(crate) fn asked(self) -> PyResult<Asked> {
-        let wall = match self.time_limit {
-            None => Some(DEFAULT_WALL),
-            Some(seconds) if seconds.is_nan() || seconds < 0.0 => {
-                return Err(bad(format!("`time_limit` is {seconds}; it has to be 0 or more seconds")));
-            }
-            // No duration is as long as some numbers are.
-            Some(seconds) => Duration::try_from_secs_f64(seconds).ok(),
-        };
+        let wall = wall_limit(self.time_limit)?;
         let threads = match self.threads {
             None => thread::available_parallelism().ok(),
             Some(count @ 1..=MOST_THREADS) => usize::try_from(count).ok().and_then(NonZeroUsize::new),
@@ -64,6 +54,18 @@ impl Limits {
         let target = self.capacity.map(Bytes::new);
         let budget = Budget { wall, work: self.work_limit, target, threads, ..Budget::default() };
         Ok(Asked { planner, budget, seed: self.seed })
+    }
+}
+
+/// The wall time of a limit in seconds; `None` if there is no limit.
+pub(crate) fn wall_limit(time_limit: Option<f64>) -> PyResult<Option<Duration>> {
+    match time_limit {
+        None => Ok(Some(DEFAULT_WALL)),
+        Some(seconds) if seconds.is_nan() || seconds < 0.0 => {
+            Err(bad(format!("`time_limit` is {seconds}; it has to be 0 or more seconds")))
+        }
+        // No duration is as long as some numbers are.
+        Some(seconds) => Ok(Duration::try_from_secs_f64(seconds).ok()),
     }
 }
 
@@ -120,43 +122,11 @@ pub(crate) fn plan<'py>(py: Python<'py>, instance: &Instance, asked: Asked) -> P
     Ok((offsets, height, bound, load, proved, stop.name(), outcome.elapsed.as_secs_f64(), hand_overs))
 }
 
-/// Rings when a thread is over, also after a panic.
-struct Bell<'b> {
-    is_over: &'b AtomicBool,
-    waits: Thread,
-}
-
-impl Drop for Bell<'_> {
-    fn drop(&mut self) {
-        self.is_over.store(true, Ordering::Release);
-        self.waits.unpark();
-    }
-}
-
-/// Plans in a thread, without the interpreter's lock, until that is done or Python raises something.
+/// Plans in a thread of its own.
 fn supervised<'i>(py: Python<'_>, instance: &'i Instance, asked: Asked) -> PyResult<Outcome<'i>> {
     let Asked { planner, budget, seed } = asked;
     let cancel = budget.cancel.clone();
-    let is_over = AtomicBool::new(false);
-    let bell = Bell { is_over: &is_over, waits: thread::current() };
-    thread::scope(|scope| {
-        let work = move || {
-            let _bell = bell;
-            execute(&*planner, instance, budget, seed)
-        };
-        let worker = Builder::new().name("planlab".to_owned()).stack_size(STACK).spawn_scoped(scope, work)?;
-        let mut raised = Ok(());
-        while raised.is_ok() && !is_over.load(Ordering::Acquire) {
-            py.detach(|| thread::park_timeout(TICK));
-            raised = py.check_signals();
-        }
-        if raised.is_err() {
-            cancel.cancel();
-        }
-        let outcome = py.detach(|| worker.join());
-        raised?;
-        outcome.map_err(|_| PyRuntimeError::new_err("the planner panicked"))
-    })
+    run_interruptibly(py, "the planner", &cancel, move || execute(&*planner, instance, budget, seed))
 }
 
 /// What a caller did wrong.

@@ -76,7 +76,7 @@ impl FileOptions {
 }
 
 /// The error that Python's own `open` raises.
-fn of_the_system(name: &str, error: &io::Error) -> PyErr {
+pub(crate) fn of_the_system(name: &str, error: &io::Error) -> PyErr {
     let Some(code) = error.raw_os_error() else { return PyOSError::new_err(error.to_string()) };
     let words = error.to_string();
     let words = words.strip_suffix(&format!(" (os error {code})")).unwrap_or(&words);

@@ -19,7 +19,7 @@ const ARROWS: [(&str, &[&str]); 12] = [
     ("planlab-interpose", &["planlab-dsa", "planlab-solvers", "planlab-replay"]),
     // The workloads are for its tests.
     ("planlab-capi", &["planlab-dsa", "planlab-solvers", "planlab-workloads"]),
-    ("planlab-python", &["planlab-dsa", "planlab-solvers", "planlab-workloads"]),
+    ("planlab-python", &["planlab-dsa", "planlab-graph", "planlab-solvers", "planlab-workloads"]),
     (
         "planlab",
         &[

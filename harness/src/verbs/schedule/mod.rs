@@ -196,7 +196,7 @@ impl<'a> Study<'a> {
             table.push(vec![
                 Shown::text(&map.name),
                 Shown::Bytes(map.bytes.get()),
-                Shown::text(class_name(class)),
+                Shown::text(class.name()),
             ]);
         }
         Some(Text::from(format!("\n{scheduler}, the fastest that fits\n\n")) + table)
@@ -205,7 +205,7 @@ impl<'a> Study<'a> {
     fn study_object(&self) -> Value {
         let problem = &self.question.problem;
         let rows = self.rows.iter().map(|row| row.row_object(self.question));
-        let map = |(map, class): (&FeatureMap, Class)| json!({ "name": map.name, "bytes": map.bytes, "class": class_name(class) });
+        let map = |(map, class): (&FeatureMap, Class)| json!({ "name": map.name, "bytes": map.bytes, "class": class.name() });
         let maps = self.map_classes().map(|(scheduler, maps)| {
             json!({ "scheduler": scheduler, "maps": maps.into_iter().map(map).collect::<Vec<_>>() })
         });
@@ -223,14 +223,6 @@ impl<'a> Study<'a> {
             value["fastest"] = maps;
         }
         value
-    }
-}
-
-const fn class_name(class: Class) -> &'static str {
-    match class {
-        Class::Keep => "keep",
-        Class::Swap => "swap",
-        Class::Recompute => "recompute",
     }
 }
 

@@ -16,6 +16,16 @@ pub enum Class {
 }
 
 impl Class {
+    /// `keep`, `swap` or `recompute`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Keep => "keep",
+            Self::Swap => "swap",
+            Self::Recompute => "recompute",
+        }
+    }
+
     /// `K`, `S` or `R`.
     #[must_use]
     pub const fn letter(self) -> char {

@@ -1,0 +1,164 @@
+//! Schedules a net in training.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use planlab_dsa::{Budget, Bytes, CancelToken, execute};
+use planlab_graph::{
+    Machine, ScheduleBudget, ScheduleOutcome, Scheduler, SchedulingProblem, Verified, execute_scheduler,
+};
+use planlab_solvers::schedule::{Classes, find_scheduler};
+use planlab_workloads::formats::{InputLimits, read_document};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+
+use crate::planning::{bad, wall_limit};
+use crate::trace::of_the_system;
+use crate::worker::run_interruptibly;
+
+/// The machine of a net that names no other.
+const DEFAULT_MACHINE: &str = "x86-pcie3";
+/// The planner that places a schedule whose own offsets do not fit.
+const PLACING_PLANNER: &str = "portfolio";
+
+/// The file, seconds, bound in seconds, height, live peak, classes of the maps that backward passes read, why it ended.
+type FoundSchedule = (String, f64, f64, u64, u64, Vec<(usize, &'static str)>, &'static str);
+
+/// The arguments of Python that say how a net is to be scheduled.
+#[derive(FromPyObject)]
+pub(crate) struct ScheduleRequest {
+    machine: Option<String>,
+    machine_text: Option<String>,
+    capacity: Option<u64>,
+    scheduler: String,
+    time_limit: Option<f64>,
+    work_limit: Option<u64>,
+    seed: u64,
+}
+
+/// Schedules a training net, which is a text or a file. Returns the schedule, or why there is none.
+#[pyfunction]
+pub(crate) fn schedule_net(
+    py: Python<'_>,
+    name: &str,
+    text: Option<String>,
+    path: Option<PathBuf>,
+    request: ScheduleRequest,
+) -> PyResult<(Option<FoundSchedule>, Option<String>)> {
+    let text = match (text, path) {
+        (Some(text), _) => text,
+        (None, Some(path)) => read_net(py, name, path)?,
+        (None, None) => return Err(bad("there is no net".to_owned())),
+    };
+    let problem = request.problem(name, &text)?;
+    let key = &request.scheduler;
+    let scheduler = find_scheduler(key).ok_or_else(|| bad(format!("there is no scheduler `{key}`")))?;
+    let cancel = CancelToken::default();
+    let budget = ScheduleBudget {
+        wall: wall_limit(request.time_limit)?,
+        work: request.work_limit,
+        cancel: cancel.clone(),
+        ..ScheduleBudget::default()
+    };
+    let seed = request.seed;
+    let work = || run_scheduler(&*scheduler, &problem, budget, seed);
+    let (outcome, placed) = run_interruptibly(py, "the scheduler", &cancel, work)?;
+    answer(&problem, outcome, placed)
+}
+
+fn read_net(py: Python<'_>, name: &str, path: PathBuf) -> PyResult<String> {
+    let file = File::open(path).map_err(|error| of_the_system(name, &error))?;
+    py.detach(|| read_document(name, file, InputLimits::default())).map_err(|error| bad(error.to_string()))
+}
+
+impl ScheduleRequest {
+    /// The net on its machine, in the capacity.
+    fn problem(&self, name: &str, text: &str) -> PyResult<SchedulingProblem> {
+        let machine = self.machine()?.or_else(|| {
+            let header = text.lines().find(|line| !line.trim().is_empty());
+            let names_machine = header.is_some_and(|header| header.contains("\"machine\""));
+            if names_machine { None } else { Machine::built_in(DEFAULT_MACHINE) }
+        });
+        let problem =
+            SchedulingProblem::read_jsonl(name, text, machine).map_err(|error| bad(error.to_string()))?;
+        Ok(match self.capacity {
+            Some(bytes) => problem.with_capacity(Bytes::new(bytes)),
+            None => problem,
+        })
+    }
+
+    /// The machine that the caller names, if any.
+    fn machine(&self) -> PyResult<Option<Machine>> {
+        match (&self.machine, &self.machine_text) {
+            (name, Some(text)) => {
+                let file = name.as_deref().unwrap_or("machine");
+                Machine::from_toml(file, text).map(Some).map_err(|error| bad(error.to_string()))
+            }
+            (Some(key), None) => {
+                Machine::built_in(key).map(Some).ok_or_else(|| bad(format!("there is no machine `{key}`")))
+            }
+            (None, None) => Ok(None),
+        }
+    }
+}
+
+/// Runs a scheduler. Its best schedule is placed again if its offsets need more than the capacity.
+fn run_scheduler(
+    scheduler: &dyn Scheduler,
+    problem: &SchedulingProblem,
+    budget: ScheduleBudget,
+    seed: u64,
+) -> (ScheduleOutcome, Option<Verified>) {
+    let placing = Budget {
+        wall: budget.wall,
+        target: Some(Bytes::new(problem.capacity.get().saturating_sub(problem.base().get()))),
+        cancel: budget.cancel.clone(),
+        ..Budget::default()
+    };
+    let outcome = execute_scheduler(scheduler, problem, budget, seed);
+    let placed = match &outcome.best {
+        Some(best) if best.height() > problem.capacity => place_again(best, problem, placing, seed),
+        best => best.clone(),
+    };
+    (outcome, placed)
+}
+
+/// The schedule with the offsets of a planner; `None` if they do not fit either.
+fn place_again(best: &Verified, problem: &SchedulingProblem, budget: Budget, seed: u64) -> Option<Verified> {
+    let planner = planlab_solvers::find_planner(PLACING_PLANNER)?;
+    let instance = best.placement_problem().ok()?;
+    let outcome = execute(&*planner, &instance, budget, seed);
+    let offsets = outcome.best.as_ref()?.offsets().to_vec();
+    best.with_offsets(problem, &offsets).ok().filter(|placed| placed.height() <= problem.capacity)
+}
+
+/// What Python receives.
+fn answer(
+    problem: &SchedulingProblem,
+    outcome: ScheduleOutcome,
+    placed: Option<Verified>,
+) -> PyResult<(Option<FoundSchedule>, Option<String>)> {
+    let stop = match outcome.end {
+        Ok(stop) => stop.name(),
+        // A scheduler that fails leaves what it had.
+        Err(_) if placed.is_some() => "finished",
+        Err(error) => return Err(PyRuntimeError::new_err(error.to_string())),
+    };
+    let Some(placed) = placed else {
+        let why = if outcome.best.is_some() { "its offsets do not fit" } else { stop };
+        return Ok((None, Some(outcome.shortfall.unwrap_or_else(|| why.to_owned()))));
+    };
+    let classes = Classes::from_schedule(&problem.net, placed.schedule());
+    let retained = problem.net.retained_maps();
+    let classes = retained.map(|map| (map.index(), classes.class_of(map).name())).collect();
+    let found = (
+        placed.schedule().write_jsonl(),
+        placed.seconds(),
+        outcome.bound.seconds,
+        placed.height().get(),
+        placed.live_peak().get(),
+        classes,
+        stop,
+    );
+    Ok((Some(found), None))
+}
