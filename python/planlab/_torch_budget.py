@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,12 +39,13 @@ class Choice:
 
 
 class Search:
-    """A local search over what to save, by the liveness of the joint graph."""
+    """A local search over what to save, by the liveness of the joint graph; `time_limit` is seconds for each start."""
 
     def __init__(self, joint: JointGraph, capacity: int, time_limit: float) -> None:
         self._joint = joint
         self._capacity = capacity
-        self._deadline = time.monotonic() + time_limit
+        self._time_limit = time_limit
+        self._deadline = 0.0
         needed = joint.ancestors(joint.gradients, joint.inputs)
         makers = [number for number in joint.forward if joint.steps[number].fresh and number in needed]
         self._fixed = frozenset(number for number in makers if joint.steps[number].is_fixed)
@@ -70,10 +71,13 @@ class Search:
         """The choice to compute nothing again."""
         return self.evaluate(self.free)
 
-    def best_from(self, starts: Iterable[Collection[int]]) -> Choice:
-        """The best choice that the search reaches from any of the starts within its time."""
-        reached = [self._improve(self.evaluate(start)) for start in starts]
-        return min(reached, key=Choice.rank)
+    def best_from(self, starts: Mapping[str, Collection[int]]) -> tuple[str, Choice]:
+        """The best choice that the search reaches from any of the starts within its time, and the name of that start."""
+        reached = {}
+        for name, start in starts.items():
+            self._deadline = time.monotonic() + self._time_limit
+            reached[name] = self._improve(self.evaluate(start))
+        return min(reached.items(), key=lambda item: item[1].rank())
 
     def least_peak(self, choice: Choice) -> int:
         """The smallest peak that the search finds from a choice that does not fit, in half a minute at most."""
@@ -81,7 +85,7 @@ class Search:
         deadline = time.monotonic() + _MOST_SECONDS_FOR_LEAST
         while True:
             search = Search(self._joint, least - 1, deadline - time.monotonic())
-            found = search.best_from([choice.kept, []])
+            _, found = search.best_from({"best": choice.kept, "nothing": []})
             if found.excess > 0:
                 return least
             choice, least = found, found.peak

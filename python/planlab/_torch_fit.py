@@ -50,6 +50,8 @@ class FitReport:
     """The same if the backward pass computes nothing again."""
     recompute_seconds: float
     """Measured time of what the backward pass computes again."""
+    start: str
+    """Where the search began: "everything" or "nothing" saved, or the scheduler whose schedule it improved."""
     saved: list[str]
     """The names of the values that the forward pass saves, parameters and inputs included."""
     recomputed: list[str]
@@ -115,21 +117,22 @@ class BudgetSolver(_Base):  # type: ignore[misc]
     def _choose(self, joint: JointGraph, node_info: Any) -> Choice:
         for number, seconds in zip(joint.forward, measure_forward(joint), strict=True):
             joint.steps[number].seconds = seconds
-        everything = Search(joint, 0, 0.0).everything()
-        capacity = self._capacity if self._capacity is not None else int(everything.peak * (self._share or 1.0))
+        unlimited = Search(joint, 0, 0.0)
+        most = unlimited.everything().peak
+        capacity = self._capacity if self._capacity is not None else int(most * (self._share or 1.0))
+        starts: dict[str, Collection[int]] = {"everything": unlimited.free, "nothing": []}
+        if most > capacity and (scheduled := self._scheduled(joint, node_info, capacity)) is not None:
+            starts = {str(self._scheduler): scheduled} | starts
         search = Search(joint, capacity, self._time_limit)
-        starts: list[Collection[int]] = [search.free, []]
-        if everything.peak > capacity and (scheduled := self._scheduled(joint, node_info, capacity)) is not None:
-            starts.insert(0, scheduled)
-        choice = search.best_from(starts)
+        start, choice = search.best_from(starts)
         if choice.excess > 0:
             least = search.least_peak(choice)
             raise DoesNotFit(
                 f"the step does not fit {capacity} bytes: the least peak that was found is {least} bytes "
-                f"({everything.peak} if it saves everything)",
+                f"({most} if it saves everything)",
                 least,
             )
-        self.reports.append(_report(joint, choice, capacity, everything.peak))
+        self.reports.append(_report(joint, choice, start, most, capacity))
         return choice
 
     def _scheduled(self, joint: JointGraph, node_info: Any, capacity: int) -> set[int] | None:
@@ -212,11 +215,11 @@ def _check_cut(joint: JointGraph, choice: Choice, graph: Any, node_info: Any, ag
         raise RuntimeError(f"PyTorch's partitioner does not save what was chosen; the difference is {odd}")
 
 
-def _report(joint: JointGraph, choice: Choice, capacity: int, peak_of_all: int) -> FitReport:
+def _report(joint: JointGraph, choice: Choice, start: str, peak_of_all: int, capacity: int) -> FitReport:
     plan = split(joint, choice.kept)
     again = [joint.steps[number].name for number in plan.backward if not joint.steps[number].is_backward]
     saved = [joint.steps[number].name for number in plan.saved]
-    return FitReport(capacity, choice.peak, peak_of_all, choice.seconds, saved, again)
+    return FitReport(capacity, choice.peak, peak_of_all, choice.seconds, start, saved, again)
 
 
 def parse_bytes(text: int | str) -> int:
