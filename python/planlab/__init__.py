@@ -12,12 +12,28 @@ optimum the plan can be at most.
 >>> trace.plan().height
 10169344
 
-`record` records a net of PyTorch or JAX while it runs. A notebook draws plans as maps and traces as load curves.
+`schedule` decides what a net in training keeps, swaps to the host and computes again. `planlab.torch`, a module to import on
+its own, makes nets out of modules of PyTorch. `record` records a net of PyTorch or JAX while it runs. A notebook draws plans as maps and traces as load curves.
 """
 
 from ._native import __version__, planners
 from ._planning import Infeasible, NoPlan, Plan, plan
 from ._recording import Recording, record
+from ._scheduling import NoSchedule, Schedule, schedule
 from ._traces import Trace, read
 
-__all__ = ["Infeasible", "NoPlan", "Plan", "Recording", "Trace", "__version__", "plan", "planners", "read", "record"]
+__all__ = [
+    "Infeasible",
+    "NoPlan",
+    "NoSchedule",
+    "Plan",
+    "Recording",
+    "Schedule",
+    "Trace",
+    "__version__",
+    "plan",
+    "planners",
+    "read",
+    "record",
+    "schedule",
+]

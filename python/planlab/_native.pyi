@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._planning import Limits
+from ._scheduling import ScheduleRequest
 from ._traces import FileOptions
 
 __version__: str
@@ -23,6 +24,13 @@ def plan_columns(
     pins: NDArray[np.int64] | None,
     limits: Limits,
 ) -> _Told: ...
+
+_FoundSchedule = tuple[str, float, float, int, int, list[tuple[int, str]], str]
+
+def schedule_net(
+    name: str, text: str | None, path: str | None, request: ScheduleRequest
+) -> tuple[_FoundSchedule | None, str | None]:
+    """Schedules a training net, which is a text or a file. Returns the schedule, or the reason without one."""
 
 def is_file_name(name: str) -> bool:
     """Whether a name can only be that of a file."""

@@ -144,7 +144,7 @@ class Search:
         return self._joint.steps[number].seconds / max(size, 1)
 
     def _exchange(self, choice: Choice) -> Choice | None:
-        """A faster choice that saves one value less, and others instead; None if there is none."""
+        """A faster choice that saves one value less, and others instead; None if the search finds no such choice."""
         for number in sorted(choice.kept - self._fixed, key=self._seconds_per_byte):
             if self._is_over():
                 return None

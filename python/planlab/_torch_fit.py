@@ -55,7 +55,7 @@ class FitReport:
     saved: list[str]
     """The names of the values that the forward pass saves, parameters and inputs included."""
     recomputed: list[str]
-    """The names of the operations that run again, views included."""
+    """The names of the operations that run again."""
 
 
 class BudgetSolver(_Base):  # type: ignore[misc]
@@ -85,7 +85,7 @@ class BudgetSolver(_Base):  # type: ignore[misc]
         Raises ValueError if not one of `capacity` and `share` is given, ImportError if this PyTorch takes no solver.
         """
         if _Base is object:
-            raise ImportError(f"PyTorch {torch.__version__} takes no solver for its memory budget; 2.9 and later do")
+            raise ImportError(f"PyTorch {torch.__version__} takes no solver for its memory budget; 2.15 does")
         if (capacity is None) == (share is None):
             raise ValueError("give one of `capacity` and `share`")
         if share is not None and not 0.0 < share <= 1.0:
@@ -136,7 +136,7 @@ class BudgetSolver(_Base):  # type: ignore[misc]
         return choice
 
     def _scheduled(self, joint: JointGraph, node_info: Any, capacity: int) -> set[int] | None:
-        """What a schedule without copies keeps, beside the gradients of parameters, which are no maps; None if there is none."""
+        """What a schedule without copies keeps, beside the gradients of parameters, which are no maps; None without a schedule."""
         if self._scheduler is None:
             return None
         static = [joint.number_of(node) for node in node_info.static_lifetime_input_nodes]
@@ -217,7 +217,8 @@ def _check_cut(joint: JointGraph, choice: Choice, graph: Any, node_info: Any, ag
 
 def _report(joint: JointGraph, choice: Choice, start: str, peak_of_all: int, capacity: int) -> FitReport:
     plan = split(joint, choice.kept)
-    again = [joint.steps[number].name for number in plan.backward if not joint.steps[number].is_backward]
+    ran = set(plan.forward)
+    again = [joint.steps[number].name for number in plan.backward if number in ran and joint.steps[number].fresh]
     saved = [joint.steps[number].name for number in plan.saved]
     return FitReport(capacity, choice.peak, peak_of_all, choice.seconds, start, saved, again)
 

@@ -36,7 +36,7 @@ pub(crate) struct ScheduleRequest {
     seed: u64,
 }
 
-/// Schedules a training net, which is a text or a file. Returns the schedule, or why there is none.
+/// Schedules a training net, which is a text or a file. Returns the schedule, or the reason without one.
 #[pyfunction]
 pub(crate) fn schedule_net(
     py: Python<'_>,

@@ -3,6 +3,9 @@
 import importlib.util
 import json
 import math
+import pathlib
+import re
+import tempfile
 import unittest
 from unittest import mock
 
@@ -18,6 +21,7 @@ try:
 except ImportError as error:
     MISSING = str(error)
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 CLASSES = 10
 BATCH = 4
 
@@ -270,6 +274,18 @@ class Fits(unittest.TestCase):
         report, peak, _ = self.fitted(module, inputs, capacity=raised.exception.least, scheduler=None)
         self.assertLessEqual(peak, raised.exception.least)
         self.assertLess(report.peak, report.peak_of_all)
+
+    def test_example_of_the_page_fits(self):
+        blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs/torch.md").read_text(), re.DOTALL)
+        self.assertEqual(len(blocks), 2)
+        names = {"print": lambda *values: None}
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "net.jsonl")
+            exec("".join(blocks).replace("net.jsonl", str(path)), names)
+            self.assertEqual(path.read_text(), names["net"].write())
+        self.assertNotEqual(set(names["schedule"].classes.values()), {"keep"})
+        self.assertLess(names["report"].peak, names["report"].peak_of_all)
+        self.assertLessEqual(names["report"].peak, 12_000_000)
 
     def test_settings_are_restored(self):
         config = importlib.import_module("torch._functorch.config")

@@ -1,0 +1,91 @@
+"""Schedules of training nets: what comes back, and what is refused."""
+
+import json
+import pathlib
+import tempfile
+import unittest
+
+import planlab
+
+MACHINE = """name = "tiny"
+copy_out = 1
+copy_in = 1
+flops = 10
+memory = 100
+launch = 0.5
+capacity = 100000
+bytes_per_parameter = 4
+workspace = 0
+"""
+LAYERS = 6
+MAP_BYTES = 100
+
+
+def chain(layers=LAYERS):
+    """A net whose functions take 1 second forward and 2 backward, and need their input."""
+    lines = [{"planlab": "training-net", "version": 1, "name": "chain", "batch": 1}]
+    lines += [{"map": index, "name": f"x{index}", "bytes": MAP_BYTES} for index in range(layers + 1)]
+    for index in range(layers):
+        function = {"function": index, "name": f"f{index}", "kind": "other", "inputs": [index], "output": index + 1}
+        lines.append(function | {"needs": [index], "forward_seconds": 1.0, "backward_seconds": 2.0})
+    return "".join(json.dumps(line) + "\n" for line in lines)
+
+
+class Schedules(unittest.TestCase):
+    def test_net_that_fits_keeps_every_map(self):
+        found = planlab.schedule(chain(), machine=MACHINE)
+        self.assertEqual(found.classes, {index: "keep" for index in range(LAYERS)})
+        self.assertAlmostEqual(found.seconds, 3.0 * LAYERS)
+        self.assertEqual((found.bound, found.gap, found.stop), (found.seconds, 0.0, "proved"))
+        self.assertLessEqual(found.live_peak, found.height)
+
+    def test_small_capacity_recomputes_over_a_slow_link(self):
+        capacity = 6 * MAP_BYTES
+        found = planlab.schedule(chain(), machine=MACHINE, capacity=capacity, time_limit=5.0)
+        self.assertIn("recompute", found.classes.values())
+        self.assertNotIn("swap", found.classes.values())
+        self.assertLessEqual(found.height, capacity)
+        self.assertGreater(found.seconds, 3.0 * LAYERS)
+        self.assertGreaterEqual(found.seconds, found.bound)
+
+    def test_schedule_is_a_file_of_events(self):
+        found = planlab.schedule(chain(), machine=MACHINE)
+        header, *lines = [json.loads(line) for line in found.text.splitlines()]
+        self.assertEqual((header["planlab"], header["net"], header["machine"]), ("schedule", "chain", "tiny"))
+        self.assertEqual(sum("engine" in line for line in lines), 2 * LAYERS)
+
+    def test_nets_and_machines_may_be_files(self):
+        with tempfile.TemporaryDirectory() as folder:
+            net, machine = pathlib.Path(folder, "net.jsonl"), pathlib.Path(folder, "tiny.toml")
+            net.write_text(chain())
+            machine.write_text(MACHINE)
+            found = planlab.schedule(net, machine=machine)
+            self.assertEqual(found.classes, planlab.schedule(chain(), machine=MACHINE).classes)
+
+    def test_objects_that_write_nets_are_nets(self):
+        class Written:
+            def write(self):
+                return chain(2)
+
+        self.assertEqual(len(planlab.schedule(Written(), machine=MACHINE).classes), 2)
+
+    def test_equal_work_limits_have_equal_schedules(self):
+        options = {"machine": MACHINE, "capacity": 6 * MAP_BYTES, "work_limit": 200, "time_limit": 60.0, "seed": 3}
+        self.assertEqual(planlab.schedule(chain(), **options).text, planlab.schedule(chain(), **options).text)
+
+    def test_capacity_below_one_pass_has_no_schedule(self):
+        with self.assertRaises(planlab.NoSchedule):
+            planlab.schedule(chain(), machine=MACHINE, capacity=MAP_BYTES, time_limit=2.0)
+
+    def test_wrong_arguments_are_refused(self):
+        for options in ({"scheduler": "hope"}, {"machine": "abacus"}, {"capacity": 0}, {"time_limit": -1.0}, {"seed": -1}):
+            with self.subTest(options), self.assertRaises(ValueError):
+                planlab.schedule(chain(), **options)
+        with self.assertRaisesRegex(ValueError, "net:2"):
+            planlab.schedule('{"planlab":"training-net","version":1,"name":"broken","batch":1}\n{"map":1}\n')
+        with self.assertRaises(FileNotFoundError):
+            planlab.schedule("missing.jsonl")
+
+
+if __name__ == "__main__":
+    unittest.main()
