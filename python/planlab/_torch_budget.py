@@ -59,12 +59,14 @@ class Search:
             plan = split(self._joint, chosen)
             profile = live_bytes(self._joint, plan)
             excess = sum(live - self._capacity for live in profile if live > self._capacity)
-            known = Choice(chosen, max(profile, default=0), excess, self._recompute_seconds(plan))
+            known = Choice(chosen, max(profile, default=0), excess, self.recompute_seconds(plan))
             self._known[chosen] = known
         return known
 
-    def _recompute_seconds(self, plan: Split) -> float:
-        again = (number for number in plan.backward if not self._joint.steps[number].is_backward)
+    def recompute_seconds(self, plan: Split) -> float:
+        """The time of what the backward pass of a plan computes again."""
+        ran = set(plan.forward)
+        again = (number for number in plan.backward if number in ran)
         return sum(self._joint.steps[number].seconds for number in again)
 
     def everything(self) -> Choice:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -115,16 +116,12 @@ class BudgetSolver(_Base):  # type: ignore[misc]
         return [index for index in range(len(candidates)) if index not in set(again)], again
 
     def _choose(self, joint: JointGraph, node_info: Any) -> Choice:
-        for number, seconds in zip(joint.forward, measure_forward(joint), strict=True):
-            joint.steps[number].seconds = seconds
-        unlimited = Search(joint, 0, 0.0)
-        most = unlimited.everything().peak
+        measure_steps(joint)
+        most = Search(joint, 0, 0.0).everything().peak
         capacity = self._capacity if self._capacity is not None else int(most * (self._share or 1.0))
-        starts: dict[str, Collection[int]] = {"everything": unlimited.free, "nothing": []}
-        if most > capacity and (scheduled := self._scheduled(joint, node_info, capacity)) is not None:
-            starts = {str(self._scheduler): scheduled} | starts
         search = Search(joint, capacity, self._time_limit)
-        start, choice = search.best_from(starts)
+        everything: dict[str, Collection[int]] = {"everything": search.free}
+        start, choice = search.best_from(everything if most <= capacity else self.starts(joint, node_info, capacity))
         if choice.excess > 0:
             least = search.least_peak(choice)
             raise DoesNotFit(
@@ -134,6 +131,12 @@ class BudgetSolver(_Base):  # type: ignore[misc]
             )
         self.reports.append(_report(joint, choice, start, most, capacity))
         return choice
+
+    def starts(self, joint: JointGraph, node_info: Any, capacity: int) -> dict[str, Collection[int]]:
+        """Where the search begins: for each start its name, and the steps whose values it saves."""
+        scheduled = self._scheduled(joint, node_info, capacity)
+        starts: dict[str, Collection[int]] = {} if scheduled is None else {str(self._scheduler): scheduled}
+        return starts | {"everything": Search(joint, capacity, 0.0).free, "nothing": []}
 
     def _scheduled(self, joint: JointGraph, node_info: Any, capacity: int) -> set[int] | None:
         """What a schedule without copies keeps, beside the gradients of parameters, which are no maps; None without a schedule."""
@@ -169,7 +172,7 @@ def fit(
     `BudgetSolver`, which the block gets: its `reports` say what was decided. Each graph is planned alone, so compile with
     `fullgraph=True`. Code that was compiled before is compiled again.
 
-    Raises DoesNotFit before the first step if no choice was found that fits; it has the least peak that was found.
+    Warns if PyTorch asked for no choice, as for a module with checkpoints of its own. Raises DoesNotFit before the first step if no choice was found that fits; it has the least peak that was found.
     """
     solver = BudgetSolver(capacity, share=share, scheduler=scheduler, time_limit=time_limit)
     functorch: Any = importlib.import_module("torch._functorch.config")
@@ -179,6 +182,12 @@ def fit(
     try:
         with functorch.patch(budget), dynamo.config.patch(automatic_dynamic_shapes=False):
             yield solver
+        if not solver.reports:
+            warnings.warn(
+                "no graph was planned in the block: nothing was compiled, or the module says itself what to compute again, "
+                "or nothing can be chosen; the peak is unknown",
+                stacklevel=3,
+            )
     except Exception as error:
         # The compiler wraps what a solver raises.
         cause: Any = error
@@ -187,12 +196,6 @@ def fit(
         if cause is None or cause is error:
             raise
         raise cause from None
-
-
-def measure_forward(joint: JointGraph) -> list[float]:
-    """The seconds of the steps of the forward pass, each measured alone."""
-    seconds = measure_steps(joint, joint.forward)
-    return [seconds[number] for number in joint.forward]
 
 
 def _is_kept(joint: JointGraph, choice: Choice, node: Any) -> bool:

@@ -24,7 +24,12 @@ class Split:
 
 def split(joint: JointGraph, kept: Collection[int]) -> Split:
     """The two passes if the values of `kept` steps, as far as the backward pass needs them, are saved."""
-    stops = saveable(joint, kept) | set(joint.inputs) | set(joint.tangents)
+    return split_at(joint, saveable(joint, kept))
+
+
+def split_at(joint: JointGraph, values: Collection[int]) -> Split:
+    """The two passes if the given values, as far as the backward pass needs them, are saved."""
+    stops = set(values) | set(joint.inputs) | set(joint.tangents)
     needed = joint.ancestors(joint.gradients, stops)
     saved = sorted(number for number in needed & stops if not joint.steps[number].is_backward)
     made = [number for number in saved if not is_placeholder(joint.steps[number].node)]

@@ -206,9 +206,10 @@ class _Builder:
     def _add_backward(self, step: Step, creators: dict[int, int]) -> None:
         parts = [read for read in step.reads if self._joint.steps[read].is_backward]
         is_sum = _operation(step) == "add" and len(parts) == 2
-        summed = self._summed_map(parts, step) if is_sum else None
+        makers = [self._maker_of_gradient(part) for part in parts]
+        summed = self._summed_map(makers, step) if is_sum else None
         if summed is not None:
-            self._count_sum(step, summed, parts[0])
+            self._count_sum(step, summed, makers[0])
             return
         # A sum of gradients has the number of whatever ran before it.
         index = creators.get(step.sequence) if step.sequence is not None and not is_sum else None
@@ -225,6 +226,15 @@ class _Builder:
         if found.add_seconds is not None:
             found.add_seconds += step.seconds
 
+    def _maker_of_gradient(self, number: int) -> int:
+        """The step of the backward pass that computed what a value is a view or an element of."""
+        while not self._joint.steps[number].fresh:
+            reads = [read for read in self._joint.steps[number].reads if self._joint.steps[read].is_backward]
+            if not reads:
+                break
+            number = reads[0]
+        return number
+
     def _summed_map(self, parts: list[int], step: Step) -> int | None:
         """The last map whose gradient has both parts of a sum; None if both parts come from one backward pass."""
         functions = {self._function_of_step.get(part) for part in parts}
@@ -232,10 +242,15 @@ class _Builder:
             return None
         size = self._joint.bytes[step.fresh[0]] if step.fresh else 0
         first, second = (self._maps_with_gradient(part) for part in parts)
-        return max((found for found in first & second if self._maps[found].bytes == size), default=None)
+        return max((found for found in first & second if size in self._output_sizes(found)), default=None)
+
+    def _output_sizes(self, index: int) -> set[int]:
+        """The bytes of each output that a map is made of."""
+        maker = self._maps[index].maker
+        return set() if maker is None else {self._joint.bytes[storage] for storage in self._joint.steps[maker].fresh}
 
     def _maps_with_gradient(self, part: int) -> set[int]:
-        """The maps whose gradient a value may be, or may be a part of: additions hand theirs on."""
+        """The maps whose gradient a value may be, or may be a part of: additions and copies hand theirs on."""
         if part in self._sums:
             waiting = [self._sums[part]]
         else:
@@ -245,7 +260,7 @@ class _Builder:
             index = waiting.pop()
             found.add(index)
             maker = self._function_of_map.get(index)
-            if maker is not None and self._functions[maker].kind == "add":
+            if maker is not None and self._hands_gradient_on(self._functions[maker]):
                 waiting.extend(self._functions[maker].inputs)
         return found
 
@@ -279,6 +294,11 @@ class _Builder:
             function.backward.add(_flops(step), _traffic(self._joint, step))
         if function.backward_seconds is not None:
             function.backward_seconds += step.seconds
+
+    def _hands_gradient_on(self, function: Function) -> bool:
+        """Whether the gradient of an input is that of the output."""
+        maker = self._maps[function.output].maker
+        return function.kind == "add" or (maker is not None and _operation(self._joint.steps[maker]) == "clone")
 
     def _is_plain_addition(self, step: Step, inputs: list[int]) -> bool:
         """Whether a step adds two maps of its own shape: the gradient of its output is then that of both."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import operator
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
-from ._torch_joint import JointGraph, is_placeholder, require_torch
+from ._torch_joint import JointGraph, is_placeholder, require_torch, tensors_of
 
 _WHAT = "measuring a joint graph"
 
@@ -37,25 +38,35 @@ def measure_run(graph_module: Any, arguments: Sequence[Any], repetitions: int) -
     return {name: statistics.median(measured[1:]) for name, measured in times.items()}
 
 
-def measure_steps(joint: JointGraph, numbers: Iterable[int], repetitions: int = 3) -> list[float]:
-    """The seconds of each step of a joint graph, those of other numbers 0: each is run alone, on stand-ins for its inputs.
+def measure_steps(joint: JointGraph, repetitions: int = 3) -> None:
+    """Measures the seconds of each step of a joint graph, which is run alone, on stand-ins for its inputs.
 
     Takes the memory of one operation at a time, and measures equal operations once. An operation that does not run on
-    stand-ins takes the time of a copy of its results.
+    stand-ins takes the time of a copy of its results. Sizes of results are corrected: the compiler's guess of a type may
+    differ from what a kernel returns.
     """
     torch = require_torch(_WHAT)
-    seconds = [0.0] * len(joint.steps)
-    known: dict[Any, float] = {}
+    known: dict[str, Measurement] = {}
     with real_tensors(torch):
-        for number in numbers:
-            node = joint.steps[number].node
-            if is_placeholder(node) or node.target is operator.getitem or not joint.steps[number].fresh:
+        for step in joint.steps:
+            node = step.node
+            if is_placeholder(node) or node.target is operator.getitem or not step.fresh:
                 continue
             key = repr(_described((node.target, node.args, node.kwargs)))
             if key not in known:
-                known[key] = _measure_alone(torch, joint, number, repetitions)
-            seconds[number] = known[key]
-    return seconds
+                known[key] = _measure_alone(torch, joint, step.number, repetitions)
+            step.seconds = known[key].seconds
+            for storage, size in zip(step.fresh, known[key].sizes, strict=False):
+                joint.bytes[storage] = size
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What a step takes."""
+
+    seconds: float
+    sizes: list[int]
+    """The bytes of the storages that it allocates, in the order of `Step.fresh`; empty if it did not run."""
 
 
 @contextmanager
@@ -72,15 +83,27 @@ def wait_for_devices(torch: Any) -> None:
         torch.cuda.synchronize()
 
 
-def _measure_alone(torch: Any, joint: JointGraph, number: int, repetitions: int) -> float:
+def _measure_alone(torch: Any, joint: JointGraph, number: int, repetitions: int) -> Measurement:
     node = joint.steps[number].node
     try:
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda read: _stand_in(torch, read))
-        return _median_seconds(torch, lambda: node.target(*args, **kwargs), repetitions)
+        sizes = _fresh_sizes((args, kwargs), node.target(*args, **kwargs))
+        fits = len(sizes) == len(joint.steps[number].fresh)
+        return Measurement(
+            _median_seconds(torch, lambda: node.target(*args, **kwargs), repetitions), sizes if fits else []
+        )
     except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
         size = sum(joint.bytes[storage] for storage in joint.steps[number].fresh)
         source = torch.zeros(max(size, 1), dtype=torch.uint8)
-        return _median_seconds(torch, source.clone, repetitions)
+        return Measurement(_median_seconds(torch, source.clone, repetitions), [])
+
+
+def _fresh_sizes(arguments: Any, result: Any) -> list[int]:
+    """The bytes of the storages of a result that no argument has, each once."""
+    storages = [tensor.untyped_storage() for tensor in tensors_of(result)]
+    known = {tensor.untyped_storage()._cdata for tensor in tensors_of(list(arguments[0]) + list(arguments[1].values()))}
+    sizes = {storage._cdata: int(storage.nbytes()) for storage in storages if storage._cdata not in known}
+    return list(sizes.values())
 
 
 def _median_seconds(torch: Any, call: Callable[[], Any], repetitions: int) -> float:

@@ -165,6 +165,17 @@ class Graphs(unittest.TestCase):
         # The sum before each of the two parts of each block.
         self.assertEqual(len(summed), 6)
 
+    def test_sums_are_found_behind_views_and_norms(self):
+        layer = nn.TransformerEncoderLayer(32, 2, 64, dropout=0.1, batch_first=True)
+        weight = torch.randn(16, 32, requires_grad=True)
+
+        def call(x):
+            return layer(x @ weight).square().sum()
+
+        net = planlab.torch.graph(call, torch.randn(4, 8, 16), repetitions=1)
+        summed = [found.name for found in net.maps if found.add_seconds]
+        self.assertEqual(summed, ["mm", "native_layer_norm"])
+
     def test_measuring_leaves_no_trace(self):
         module, inputs = residual()
         before = {name: value.clone() for name, value in module.state_dict().items()}
@@ -258,6 +269,25 @@ class Fits(unittest.TestCase):
     def test_dropout_never_runs_again(self):
         report = self.assert_fits(perceptron, (1.0, 0.9))
         self.assertFalse([name for name in report.recomputed if name.startswith("native_dropout")])
+
+    def test_mixed_precision_is_counted_as_it_runs(self):
+        layers = [layer for _ in range(3) for layer in (nn.Linear(64, 64), nn.LayerNorm(64), nn.GELU())]
+
+        class Mixed(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.layers = nn.Sequential(*layers)
+
+            def forward(self, x):
+                with torch.autocast("cpu", dtype=torch.bfloat16):
+                    return self.layers(x).float().square().mean()
+
+        self.assert_fits(lambda: (Mixed(), (torch.randn(256, 64),)), (1.0, 0.8))
+
+    def test_block_without_a_plan_is_warned_of(self):
+        module, x = nn.Linear(8, 8), torch.randn(4, 8)
+        with self.assertWarnsRegex(UserWarning, "no graph was planned"), planlab.torch.fit("1GB"):
+            module(x)
 
     def test_search_improves_a_schedule(self):
         module, inputs = transformer()
