@@ -26,7 +26,8 @@ _LEAST_BUDGET = 1e-12
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _UNITS |= {unit + "ib": _UNITS[unit] for unit in "kmgt"} | {"b": 1}
 _UNITS |= {unit + "b": 1000**power for power, unit in enumerate("kmgt", 1)}
-# Copies to the host are out of question, so their rate is the least; the other rates count for nothing beside measured times.
+# Copies to the host are out of question, so their rate is the least. The other rates count for nothing beside measured
+# times.
 _MACHINE = """name = "recompute"
 copy_out = 1
 copy_in = 1
@@ -78,8 +79,10 @@ class BudgetSolver(_Base):  # type: ignore[misc]
         scheduler: str | None = "joint",
         time_limit: float = 10.0,
     ) -> None:
-        """Gives a step `capacity` bytes (`500MB`, `2GiB`, or a number), or a `share` of what it takes if it saves everything.
+        """Gives a step a number of bytes, or a share of what it takes if it saves everything.
 
+        capacity: `500MB`, `2GiB`, or a number.
+        share: above 0 and at most 1.
         scheduler: the scheduler of planlab from whose schedule the search starts, beside two simple choices; None for none.
         time_limit: seconds for the scheduler and for each search.
 
@@ -139,7 +142,10 @@ class BudgetSolver(_Base):  # type: ignore[misc]
         return starts | {"everything": Search(joint, capacity, 0.0).free, "nothing": []}
 
     def _scheduled(self, joint: JointGraph, node_info: Any, capacity: int) -> set[int] | None:
-        """What a schedule without copies keeps, beside the gradients of parameters, which are no maps; None without a schedule."""
+        """What a schedule without copies keeps; None without a schedule.
+
+        The gradients of parameters are no maps, so their room is taken off the capacity.
+        """
         if self._scheduler is None:
             return None
         static = [joint.number_of(node) for node in node_info.static_lifetime_input_nodes]
@@ -172,7 +178,8 @@ def fit(
     `BudgetSolver`, which the block gets: its `reports` say what was decided. Each graph is planned alone, so compile with
     `fullgraph=True`. Code that was compiled before is compiled again.
 
-    Warns if PyTorch asked for no choice, as for a module with checkpoints of its own. Raises DoesNotFit before the first step if no choice was found that fits; it has the least peak that was found.
+    Warns if PyTorch asked for no choice, as for a module with checkpoints of its own. Raises DoesNotFit before the first
+    step if no choice was found that fits; it has the least peak that was found.
     """
     solver = BudgetSolver(capacity, share=share, scheduler=scheduler, time_limit=time_limit)
     functorch: Any = importlib.import_module("torch._functorch.config")

@@ -1,4 +1,4 @@
-"""The joint graph of PyTorch's AOTAutograd: one training step, forward and backward, as steps that read and write storages."""
+"""The joint graph of PyTorch's AOTAutograd: both passes of training as steps that read and write storages."""
 
 from __future__ import annotations
 

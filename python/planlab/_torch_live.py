@@ -49,7 +49,10 @@ def saveable(joint: JointGraph, kept: Collection[int]) -> set[int]:
 
 
 def autograd_order(joint: JointGraph, needed: set[int]) -> list[int]:
-    """The order that `reordering_to_mimic_autograd_engine` gives a backward pass: what is computed again comes when needed."""
+    """The order that PyTorch's `reordering_to_mimic_autograd_engine` gives a backward pass.
+
+    What is computed again comes right before the first step that needs it.
+    """
     order, done = [], set()
     for number in sorted(needed):
         if not joint.steps[number].is_backward:

@@ -40,12 +40,13 @@ def graph(
 ) -> TrainingNet:
     """The training net of a module: its feature maps and functions, with the time of each pass.
 
-    module: an `nn.Module`, or a function, in the state in which it is trained. The step must be one graph for `torch.compile`.
+    module: an `nn.Module`, or a function, in the state in which it is trained. The step must be one graph for
+        `torch.compile`.
     inputs: the arguments of a call, a tuple, or a single tensor.
     loss_fn: what turns the output of the module into a loss; without it the output is the loss.
-    times: "measured" runs the step `repetitions` + 1 times, operation by operation, where the module is, and takes the median
-        of each; None leaves the times to the roofline of a machine. Measuring changes neither parameters nor buffers, nor the
-        caller's random numbers.
+    times: "measured" runs the step `repetitions` + 1 times, operation by operation, where the module is, and takes the
+        median of each; None leaves the times to the roofline of a machine. Measuring changes neither parameters nor
+        buffers, nor the caller's random numbers.
 
     Every operation of the forward pass is a function, and its outputs together are one map; views are the map that they
     view. An operation of the backward pass counts for the function whose gradient autograd computes with it. The times of

@@ -2,9 +2,9 @@
 
     OMP_NUM_THREADS=1 target/torch/bin/python scripts/frameworks/recompute_times.py [LAYERS WIDTH BATCH LENGTH]
 
-`scripts/setup-torch` and `pip install ./python` make the environment. The net is that of python/examples/fit_transformer.py. Each
-row has the peak of PyTorch's choice, and the measured seconds of what it computes again; then the seconds of planlab's choice with
-that peak as its capacity, from each start of its search. Both choices are judged by the same estimate and the same times.
+`scripts/setup-torch` and `pip install ./python` make the environment. The net is that of python/examples/fit_transformer.py.
+Each row has the peak of PyTorch's choice, and the measured seconds of what it computes again; then the seconds of planlab's
+choice with that peak as its capacity, from each start of its search. Both are judged by the same estimate and the same times.
 """
 
 import pathlib
