@@ -206,10 +206,10 @@ class _Builder:
     def _add_backward(self, step: Step, creators: dict[int, int]) -> None:
         parts = [read for read in step.reads if self._joint.steps[read].is_backward]
         is_sum = _operation(step) == "add" and len(parts) == 2
-        makers = [self._maker_of_gradient(part) for part in parts]
-        summed = self._summed_map(makers, step) if is_sum else None
+        views = [self._views_of_gradient(part) for part in parts]
+        summed = self._summed_map(views, step) if is_sum else None
         if summed is not None:
-            self._count_sum(step, summed, makers[0])
+            self._count_sum(step, summed, views[0][-1])
             return
         # A sum of gradients has the number of whatever ran before it.
         index = creators.get(step.sequence) if step.sequence is not None and not is_sum else None
@@ -226,19 +226,22 @@ class _Builder:
         if found.add_seconds is not None:
             found.add_seconds += step.seconds
 
-    def _maker_of_gradient(self, number: int) -> int:
-        """The step of the backward pass that computed what a value is a view or an element of."""
+    def _views_of_gradient(self, number: int) -> list[int]:
+        """A value of the backward pass, what it is a view or an element of, and so on to the step that computed it."""
+        views = [number]
         while not self._joint.steps[number].fresh:
             reads = [read for read in self._joint.steps[number].reads if self._joint.steps[read].is_backward]
             if not reads:
                 break
             number = reads[0]
-        return number
+            views.append(number)
+        return views
 
-    def _summed_map(self, parts: list[int], step: Step) -> int | None:
+    def _summed_map(self, parts: list[list[int]], step: Step) -> int | None:
         """The last map whose gradient has both parts of a sum; None if both parts come from one backward pass."""
-        functions = {self._function_of_step.get(part) for part in parts}
-        if None in functions or (len(functions) == 1 and not any(part in self._sums for part in parts)):
+        makers = [part[-1] for part in parts]
+        functions = {self._function_of_step.get(maker) for maker in makers}
+        if None in functions or (len(functions) == 1 and not any(maker in self._sums for maker in makers)):
             return None
         size = self._joint.bytes[step.fresh[0]] if step.fresh else 0
         first, second = (self._maps_with_gradient(part) for part in parts)
@@ -249,12 +252,14 @@ class _Builder:
         maker = self._maps[index].maker
         return set() if maker is None else {self._joint.bytes[storage] for storage in self._joint.steps[maker].fresh}
 
-    def _maps_with_gradient(self, part: int) -> set[int]:
+    def _maps_with_gradient(self, part: list[int]) -> set[int]:
         """The maps whose gradient a value may be, or may be a part of: additions and copies hand theirs on."""
-        if part in self._sums:
-            waiting = [self._sums[part]]
-        else:
-            waiting = list(self._functions[self._function_of_step[part]].inputs)
+        waiting: list[int] = []
+        for number in part:
+            if number in self._sums:
+                waiting.append(self._sums[number])
+            elif number in self._function_of_step:
+                waiting.extend(self._functions[self._function_of_step[number]].inputs)
         found: set[int] = set()
         while waiting:
             index = waiting.pop()

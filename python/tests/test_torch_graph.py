@@ -176,6 +176,15 @@ class Graphs(unittest.TestCase):
         summed = [found.name for found in net.maps if found.add_seconds]
         self.assertEqual(summed, ["mm", "native_layer_norm"])
 
+    def test_sum_behind_a_slice_is_found(self):
+        def call(x, weight):
+            y = x @ weight
+            return torch.cat([y, y.exp()], 1).square().sum()
+
+        inputs = (torch.randn(4, 4), torch.randn(4, 4, requires_grad=True))
+        net = planlab.torch.graph(call, inputs, repetitions=1)
+        self.assertEqual([found.name for found in net.maps if found.add_seconds], ["mm"])
+
     def test_measuring_leaves_no_trace(self):
         module, inputs = residual()
         before = {name: value.clone() for name, value in module.state_dict().items()}
