@@ -236,7 +236,7 @@ fn what_does_not_go_with_a_schedule_is_named() {
         ),
         (&["show", "fast.jsonl", "--align", "8", "-o", "a.html"], "are for traces"),
         (&["show", "t.csv", "--capacity", "8", "-o", "a.html"], "--capacity and --net are for schedules"),
-        (&["show", "fast.jsonl", "-o", "fast.jsonl"], "a page ends in .html"),
+        (&["show", "fast.jsonl", "-o", "fast.jsonl"], "another file of this command"),
         (&["export", "lab", "fast.jsonl", "-o", "a.csv"], "as `perfetto` alone"),
         (&["export", "perfetto", "fast.jsonl", "t.csv", "-o", "a.json"], "it takes no plan"),
     ];
