@@ -16,7 +16,7 @@ use super::nets::small_machine;
 use super::references::recomputation::least_recomputed_seconds;
 
 /// The seconds of a copy of a byte.
-const COPY_SECONDS: f64 = 1024.0;
+pub(super) const COPY_SECONDS: f64 = 1024.0;
 
 /// A chain of at most five functions that differ in time and memory. All backward passes read the input of their function,
 /// some the output, too.
