@@ -95,6 +95,11 @@ impl Node {
         self.attributes.iter().find(|attribute| attribute.name == name)?.i
     }
 
+    /// The text that an attribute says, in bytes.
+    pub(crate) fn text_attribute(&self, name: &str) -> Option<&[u8]> {
+        self.attributes.iter().find(|attribute| attribute.name == name)?.s.as_deref()
+    }
+
     /// The branches and the bodies of loops in it.
     pub(crate) fn inner_graphs(&self) -> impl Iterator<Item = &Graph> {
         let attributes = self.attributes.iter();

@@ -57,6 +57,9 @@ pub(crate) fn find_needs(node: &Node) -> Needs {
         return Needs::Both;
     }
     match op {
+        // The mask is a part of the output.
+        "Dropout" if has_mask(node) => Needs::Output,
+        "ScatterElements" | "ScatterND" if !adds_elements(node) => Needs::Both,
         _ if NEED_NOTHING.contains(&op) => Needs::Nothing,
         _ if NEED_INPUTS.contains(&op) => Needs::Inputs,
         _ if NEED_OUTPUT.contains(&op) => Needs::Output,
@@ -67,6 +70,16 @@ pub(crate) fn find_needs(node: &Node) -> Needs {
     }
 }
 
+/// Whether a dropout gives its mask, which its backward pass reads.
+fn has_mask(node: &Node) -> bool {
+    node.outputs.get(1).is_some_and(|name| !name.is_empty())
+}
+
+/// Whether a scatter replaces elements or adds to them. The gradients of products and extremes depend on the values.
+fn adds_elements(node: &Node) -> bool {
+    matches!(node.text_attribute("reduction"), None | Some(b"none" | b"add"))
+}
+
 /// Whether the gradient of the output says nothing about the inputs of a node.
 pub(crate) fn passes_no_gradient(node: &Node) -> bool {
     is_own(node.domain.as_deref()) && PASS_NO_GRADIENT.contains(&node.op_type.as_str())
@@ -75,6 +88,7 @@ pub(crate) fn passes_no_gradient(node: &Node) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::import::onnx::messages::Attribute;
     use crate::formats::import::onnx::testing::node;
 
     #[test]
@@ -92,6 +106,33 @@ mod tests {
         }
         let other = Node { domain: Some("mine".to_owned()), ..node("Transpose", &["x"], &["y"]) };
         assert_eq!(find_needs(&other), Needs::Both);
+    }
+
+    #[test]
+    fn dropout_needs_the_mask_that_it_gives() {
+        let needs = |outputs: &[&str]| find_needs(&node("Dropout", &["x", "ratio", "yes"], outputs));
+        assert_eq!(needs(&["y", "mask"]), Needs::Output);
+        assert_eq!([needs(&["y"]), needs(&["y", ""])], [Needs::Nothing; 2]);
+    }
+
+    #[test]
+    fn scatter_needs_all_values_unless_it_replaces_or_adds() {
+        for op in ["ScatterElements", "ScatterND"] {
+            let scatter = node(op, &["x", "indices", "updates"], &["y"]);
+            assert_eq!(find_needs(&scatter), Needs::Input(1), "{op}");
+            for (reduction, expected) in [
+                ("none", Needs::Input(1)),
+                ("add", Needs::Input(1)),
+                ("mul", Needs::Both),
+                ("max", Needs::Both),
+                ("min", Needs::Both),
+            ] {
+                let name = "reduction".to_owned();
+                let attribute = Attribute { name, s: Some(reduction.into()), ..Attribute::default() };
+                let reduced = Node { attributes: vec![attribute], ..scatter.clone() };
+                assert_eq!(find_needs(&reduced), expected, "{op} {reduction}");
+            }
+        }
     }
 
     #[test]
