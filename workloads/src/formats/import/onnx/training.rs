@@ -7,10 +7,10 @@
 //! | node | backward pass needs |
 //! |---|---|
 //! | `Conv`, `Gemm`, `MatMul`, products, normalizations, `Gelu` and the like | its inputs |
-//! | `Relu`, `Sigmoid`, `Tanh`, `Softmax`, `Exp`, `Sqrt` and the like | its output |
+//! | `Relu`, `Sigmoid`, `Tanh`, `Softmax`, `Exp`, `Sqrt` and the like; `Dropout` with a mask, a part of its output | its output |
 //! | `Gather`, `ScatterElements` and the like; `Where` | the indices; the condition |
 //! | sums, means, average pooling, `Concat`, `Split`, `Slice`, `Transpose`, `Resize`, `Dropout` | nothing |
-//! | max pooling, `LRN`, recurrent cells, any other node | its inputs and its output |
+//! | max pooling, `LRN`, recurrent cells, scatters that multiply or take an extreme, any other node | its inputs and its output |
 //!
 //! A node that nobody knows keeps too much rather than too little. `Add` and `Sum` of maps of one size share the gradient.
 //!
@@ -47,6 +47,7 @@ use super::needs::{Needs, find_needs};
 use super::shapes::value::element_count;
 use super::shapes::{ModelFault, Shapes};
 use crate::formats::FormatError;
+use crate::formats::error::quote_excerpt;
 use crate::formats::import::Input;
 
 /// Reads a model as a net in training. `dims` fixes dynamic dimensions. If the first dimension of the first input is
@@ -55,7 +56,7 @@ use crate::formats::import::Input;
 /// # Errors
 ///
 /// [`FormatError`] with the byte: an invalid model, a batch other than the model's, dynamic dimensions, a graph inside of
-/// a node, or a net that breaks a [rule](planlab_graph::NetError).
+/// a node, a function that reads what is no tensor, or a net that breaks a [rule](planlab_graph::NetError).
 pub fn read_training_net(
     input: Input<'_>,
     name: &str,
@@ -174,6 +175,7 @@ impl<'m> NetDraft<'m> {
             return Err(format!("the model has batch {own}, not {batch}").into());
         }
         self.refuse_inner_graphs()?;
+        self.refuse_other_values()?;
         let mut counted = BTreeSet::new();
         let mut functions = Vec::with_capacity(self.made.len());
         for (&number, &output) in &self.made {
@@ -192,6 +194,23 @@ impl<'m> NetDraft<'m> {
         let op = &self.graph.nodes[number].op_type;
         let reason = format!("`{op}` has a graph inside, whose backward pass is not known");
         Err(ModelFault::from_node(number, reason))
+    }
+
+    /// Refuses functions that read what is no tensor: it has no buffer, so what it is made of is not known.
+    fn refuse_other_values(&self) -> Result<(), ModelFault> {
+        for &number in self.made.keys() {
+            let node = &self.graph.nodes[number];
+            let other = node.inputs.iter().find(|name| self.shapes.others.contains(name.as_str()));
+            if let Some(value) = other {
+                let named = node.name.as_deref().filter(|name| !name.is_empty());
+                let name = named.map_or_else(|| number.to_string(), quote_excerpt);
+                let (op, value) = (quote_excerpt(&node.op_type), quote_excerpt(value));
+                let reason = format!("node {name} ({op}) reads `{value}`, which is no tensor");
+                let reason = format!("{reason}, so its backward pass is not known");
+                return Err(ModelFault::from_node(number, reason));
+            }
+        }
+        Ok(())
     }
 
     /// The first dimension of the first input.
@@ -522,5 +541,35 @@ mod tests {
         let refused = read(graph(vec![branch], vec![floats("x", &[1])], vec![floats("y", &[1])]), None);
         let text = refused.expect_err("a branch");
         assert!(text.ends_with("`If` has a graph inside, whose backward pass is not known"), "{text}");
+    }
+
+    /// A net that splits a map into a sequence, and what is read from that.
+    fn sequence_graph(readers: Vec<Node>) -> Graph {
+        let sequence = || ValueInfo { name: "parts".to_owned(), of: Some(Type { tensor: None }) };
+        let start = vec![node("Relu", &["x"], &["a"]), node("SplitToSequence", &["a"], &["parts"])];
+        let index = Tensor { data_type: Some(7), ..initializer("index", &[]) };
+        Graph {
+            initializers: vec![index],
+            value_info: vec![floats("part", &[1, 8]), sequence()],
+            ..graph(
+                [start, readers].concat(),
+                vec![floats("x", &[4, 8])],
+                vec![floats("a", &[4, 8]), sequence()],
+            )
+        }
+    }
+
+    #[test]
+    fn function_that_reads_a_sequence_is_refused() {
+        let at = node("SequenceAt", &["parts", "index"], &["part"]);
+        let named = Node { name: Some("first".to_owned()), ..at.clone() };
+        for (at, shown) in [(at, "2"), (named, "first")] {
+            let refused = read(sequence_graph(vec![at, node("Exp", &["part"], &["y"])]), None);
+            let text = refused.expect_err("a sequence");
+            let reason = "reads `parts`, which is no tensor, so its backward pass is not known";
+            assert!(text.ends_with(&format!("node {shown} (SequenceAt) {reason}")), "{text}");
+        }
+        let unread = read(sequence_graph(vec![]), None).expect("no function reads the sequence");
+        assert_eq!(unread.functions().len(), 1);
     }
 }
