@@ -74,13 +74,9 @@ fn read_net(py: Python<'_>, name: &str, path: PathBuf) -> PyResult<String> {
 impl ScheduleRequest {
     /// The net on its machine, in the capacity.
     fn problem(&self, name: &str, text: &str) -> PyResult<SchedulingProblem> {
-        let machine = self.machine()?.or_else(|| {
-            let header = text.lines().find(|line| !line.trim().is_empty());
-            let names_machine = header.is_some_and(|header| header.contains("\"machine\""));
-            if names_machine { None } else { Machine::built_in(DEFAULT_MACHINE) }
-        });
-        let problem =
-            SchedulingProblem::read_jsonl(name, text, machine).map_err(|error| bad(error.to_string()))?;
+        let default = find_machine(DEFAULT_MACHINE)?;
+        let problem = SchedulingProblem::read_jsonl_with_default(name, text, self.machine()?, default)
+            .map_err(|error| bad(error.to_string()))?;
         Ok(match self.capacity {
             Some(bytes) => problem.with_capacity(Bytes::new(bytes)),
             None => problem,
@@ -94,12 +90,15 @@ impl ScheduleRequest {
                 let file = name.as_deref().unwrap_or("machine");
                 Machine::from_toml(file, text).map(Some).map_err(|error| bad(error.to_string()))
             }
-            (Some(key), None) => {
-                Machine::built_in(key).map(Some).ok_or_else(|| bad(format!("there is no machine `{key}`")))
-            }
+            (Some(key), None) => find_machine(key).map(Some),
             (None, None) => Ok(None),
         }
     }
+}
+
+/// A machine of the program by its key.
+fn find_machine(key: &str) -> PyResult<Machine> {
+    Machine::built_in(key).ok_or_else(|| bad(format!("there is no machine `{key}`")))
 }
 
 /// Runs a scheduler. Its best schedule is placed again if its offsets need more than the capacity.

@@ -31,6 +31,12 @@ def chain(layers=LAYERS):
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
+def chain_with(**fields):
+    """The net with other or further fields in its header."""
+    header, *lines = chain().splitlines(keepends=True)
+    return "".join([json.dumps(json.loads(header) | fields) + "\n", *lines])
+
+
 class Schedules(unittest.TestCase):
     def test_net_that_fits_keeps_every_map(self):
         found = planlab.schedule(chain(), machine=MACHINE)
@@ -61,6 +67,21 @@ class Schedules(unittest.TestCase):
             machine.write_text(MACHINE)
             found = planlab.schedule(net, machine=machine)
             self.assertEqual(found.classes, planlab.schedule(chain(), machine=MACHINE).classes)
+
+    def test_net_without_a_machine_runs_on_the_default_one(self):
+        for name in ("mine", "machine"):
+            with self.subTest(name):
+                found = planlab.schedule(chain_with(name=name), scheduler="in-core")
+                header = json.loads(found.text.splitlines()[0])
+                self.assertEqual((header["net"], header["machine"]), (name, "x86-pcie3"))
+
+    def test_capacity_in_a_net_counts_without_a_machine(self):
+        with self.assertRaises(planlab.NoSchedule):
+            planlab.schedule(chain_with(capacity=MAP_BYTES), time_limit=2.0)
+
+    def test_machine_in_a_net_counts(self):
+        found = planlab.schedule(chain_with(machine=MACHINE))
+        self.assertEqual(json.loads(found.text.splitlines()[0])["machine"], "tiny")
 
     def test_objects_that_write_nets_are_nets(self):
         class Written:

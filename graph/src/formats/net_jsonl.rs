@@ -41,6 +41,16 @@ struct Header {
     capacity: Option<u64>,
 }
 
+impl Header {
+    /// The machine that the file names, or else the default one.
+    fn find_machine(&self, file: &str, default: Option<Machine>) -> Result<Machine, String> {
+        match &self.machine {
+            Some(text) => Machine::from_toml(file, text).map_err(|error| error.reason().to_owned()),
+            None => default.ok_or_else(|| "the file names no machine".to_owned()),
+        }
+    }
+}
+
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct RawMap {
@@ -80,31 +90,22 @@ impl SchedulingProblem {
     /// with neither seconds nor work, an invalid time. Also if there is no machine, or if the net breaks a
     /// [rule](crate::NetError).
     pub fn read_jsonl(file: &str, text: &str, machine: Option<Machine>) -> Result<Self, FormatError> {
-        let at = |line: u64, reason: String| FormatError::new(file, line, reason);
-        let ((first, header), lines) = split_header(file, text)?;
-        let header = read_header(header).map_err(|reason| at(first, reason))?;
-        let (machine, capacity) = match (machine, &header.machine) {
-            (Some(machine), _) => (machine, None),
-            (None, Some(text)) => {
-                let machine = Machine::from_toml(file, text);
-                (machine.map_err(|error| at(first, error.reason().to_owned()))?, header.capacity)
-            }
-            (None, None) => return Err(at(first, "the file names no machine".to_owned())),
-        };
-        let mut draft = NetDraft::default();
-        let mut last = first;
-        for (line, text) in lines {
-            draft.read_line(line, text).map_err(|reason| at(line, reason))?;
-            last = line;
-        }
-        let problem = draft
-            .finish_problem(&header, machine)
-            .map_err(|(line, reason)| at(line.unwrap_or(last), reason))?;
-        Ok(match capacity {
-            Some(0) => return Err(at(first, "field `capacity` is 0".to_owned())),
-            Some(bytes) => problem.with_capacity(Bytes::new(bytes)),
-            None => problem,
-        })
+        read_problem(file, text, machine, None)
+    }
+
+    /// Like [`SchedulingProblem::read_jsonl`], but a file that names no machine is read on `default`. A capacity in the
+    /// file then counts.
+    ///
+    /// # Errors
+    ///
+    /// As [`SchedulingProblem::read_jsonl`], but there always is a machine.
+    pub fn read_jsonl_with_default(
+        file: &str,
+        text: &str,
+        machine: Option<Machine>,
+        default: Machine,
+    ) -> Result<Self, FormatError> {
+        read_problem(file, text, machine, Some(default))
     }
 
     /// Writes the problem in the form that [`SchedulingProblem::read_jsonl`] reads without another machine. The kernels
@@ -143,6 +144,35 @@ fn write_net(net: &TrainingNet, problem: Option<&SchedulingProblem>) -> String {
         text += &to_line(&raw_function(index, function, passes.map(|passes| passes.map(|pass| pass[place]))));
     }
     text
+}
+
+/// Reads a problem on `machine`; without it on that of the file, or else on `default`.
+fn read_problem(
+    file: &str,
+    text: &str,
+    machine: Option<Machine>,
+    default: Option<Machine>,
+) -> Result<SchedulingProblem, FormatError> {
+    let at = |line: u64, reason: String| FormatError::new(file, line, reason);
+    let ((first, header), lines) = split_header(file, text)?;
+    let header = read_header(header).map_err(|reason| at(first, reason))?;
+    let (machine, capacity) = match machine {
+        Some(machine) => (machine, None),
+        None => (header.find_machine(file, default).map_err(|reason| at(first, reason))?, header.capacity),
+    };
+    let mut draft = NetDraft::default();
+    let mut last = first;
+    for (line, text) in lines {
+        draft.read_line(line, text).map_err(|reason| at(line, reason))?;
+        last = line;
+    }
+    let problem =
+        draft.finish_problem(&header, machine).map_err(|(line, reason)| at(line.unwrap_or(last), reason))?;
+    Ok(match capacity {
+        Some(0) => return Err(at(first, "field `capacity` is 0".to_owned())),
+        Some(bytes) => problem.with_capacity(Bytes::new(bytes)),
+        None => problem,
+    })
 }
 
 fn read_header(text: &str) -> Result<Header, String> {
@@ -309,6 +339,26 @@ mod tests {
         let other = Machine::built_in("h100-pcie5").expect("built in");
         let moved = SchedulingProblem::read_jsonl("x", &text, Some(other.clone())).expect("good");
         assert_eq!((moved.capacity, &moved.machine), (other.capacity, &other));
+    }
+
+    #[test]
+    fn default_machine_counts_in_files_that_name_none() {
+        let read = |text: &str| {
+            let default = machine().expect("built in");
+            SchedulingProblem::read_jsonl_with_default("n.jsonl", text, None, default).expect("good")
+        };
+        // A name is no machine.
+        let header = HEADER.replace("mine", "machine");
+        let unnamed = [&header[..], IMAGE, CONV, FIRST].join("\n");
+        let problem = read(&unnamed);
+        assert_eq!((Some(&problem.machine), problem.net.name()), (machine().as_ref(), "machine"));
+        assert_eq!(problem.capacity, problem.machine.capacity);
+        let with_capacity = unnamed.replacen("\"batch\"", "\"capacity\":99,\"batch\"", 1);
+        assert_eq!(read(&with_capacity).capacity, Bytes::new(99));
+        let other = Machine::built_in("h100-pcie5").expect("built in");
+        let named =
+            SchedulingProblem::read_jsonl("x", &unnamed, Some(other.clone())).expect("good").write_jsonl();
+        assert_eq!(read(&named).machine, other);
     }
 
     #[test]

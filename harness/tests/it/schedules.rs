@@ -283,7 +283,13 @@ fn a_net_from_a_file_is_scheduled() {
     assert_eq!(found["batch"], 4);
     let seconds = found["schedules"][0]["seconds"].as_f64().expect("a time");
     assert!((seconds - 0.09).abs() < 1e-9, "{seconds}");
-    assert_tells(&folder, &["schedule", "mine.jsonl"], 2, &["mine.jsonl:1: the file names no machine"]);
+    // A name is no machine, so the default one counts.
+    write(folder.path(), "machine.jsonl", NET.replace("mine", "machine"));
+    let unnamed = json(folder.path(), &["schedule", "machine.jsonl", "--scheduler", "in-core"], 0);
+    assert_eq!(
+        (&unnamed["machine"], &unnamed["schedules"][0]["seconds"]),
+        (&found["machine"], &found["schedules"][0]["seconds"])
+    );
     write(folder.path(), "mine.jsonl", NET.replace(",\"backward_seconds\":0.02", ""));
     assert_tells(&folder, &arguments, 2, &["mine.jsonl:6: function `a` has no times"]);
     let profile = "node1 -- Input -- forward_compute_time=0.0, backward_compute_time=0.0, activation_size=64.0, parameter_size=0.000\n\

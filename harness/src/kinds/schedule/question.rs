@@ -96,7 +96,8 @@ impl Question {
             }
             NetFile::Net(text) => {
                 shape.refuse_measured(name)?;
-                let problem = SchedulingProblem::read_jsonl(name, &text, machine)?;
+                let default = machine_or_default(None);
+                let problem = SchedulingProblem::read_jsonl_with_default(name, &text, machine, default)?;
                 let own = problem.net.batch();
                 if let Some(batch) = shape.batch.filter(|&batch| batch != own) {
                     return Err(Failure::from_usage(format!("{name}: the net has batch {own}, not {batch}")));
