@@ -3,10 +3,11 @@
 use std::fs::File;
 use std::path::PathBuf;
 
-use planlab_dsa::{Budget, Bytes, CancelToken, execute};
+use planlab_dsa::{Budget, Bytes, CancelToken};
 use planlab_graph::{
     Machine, ScheduleBudget, ScheduleOutcome, Scheduler, SchedulingProblem, Verified, execute_scheduler,
 };
+use planlab_solvers::placement::plan_in_any_case;
 use planlab_solvers::schedule::{Classes, find_scheduler};
 use planlab_workloads::formats::{InputLimits, read_document};
 use pyo3::exceptions::PyRuntimeError;
@@ -18,8 +19,8 @@ use crate::worker::run_interruptibly;
 
 /// The machine of a net that names no other.
 const DEFAULT_MACHINE: &str = "x86-pcie3";
-/// The planner that places a schedule whose own offsets do not fit.
-const PLACING_PLANNER: &str = "portfolio";
+/// Units of work of the planner that places a schedule whose own offsets do not fit, if work is limited.
+const PLACING_WORK: u64 = 1_000_000;
 
 /// The file, seconds, bound in seconds, height, live peak, classes of the maps that backward passes read, why it ended.
 type FoundSchedule = (String, f64, f64, u64, u64, Vec<(usize, &'static str)>, &'static str);
@@ -108,25 +109,22 @@ fn run_scheduler(
     budget: ScheduleBudget,
     seed: u64,
 ) -> (ScheduleOutcome, Option<Verified>) {
-    let placing = Budget {
-        wall: budget.wall,
-        target: Some(Bytes::new(problem.capacity.get().saturating_sub(problem.base().get()))),
-        cancel: budget.cancel.clone(),
-        ..Budget::default()
-    };
-    let outcome = execute_scheduler(scheduler, problem, budget, seed);
+    let outcome = execute_scheduler(scheduler, problem, budget.clone(), seed);
     let placed = match &outcome.best {
-        Some(best) if best.height() > problem.capacity => place_again(best, problem, placing, seed),
+        Some(best) if best.height() > problem.capacity => {
+            place_again(best, problem, budget.placement_budget(outcome.elapsed, PLACING_WORK))
+        }
         best => best.clone(),
     };
     (outcome, placed)
 }
 
 /// The schedule with the offsets of a planner; `None` if they do not fit either.
-fn place_again(best: &Verified, problem: &SchedulingProblem, budget: Budget, seed: u64) -> Option<Verified> {
-    let planner = planlab_solvers::find_planner(PLACING_PLANNER)?;
+fn place_again(best: &Verified, problem: &SchedulingProblem, budget: Budget) -> Option<Verified> {
+    let room = problem.capacity.get().saturating_sub(problem.base().get());
     let instance = best.placement_problem().ok()?;
-    let outcome = execute(&*planner, &instance, budget, seed);
+    // The scheduler may have taken all the time.
+    let outcome = plan_in_any_case(&instance, Budget { target: Some(Bytes::new(room)), ..budget });
     let offsets = outcome.best.as_ref()?.offsets().to_vec();
     best.with_offsets(problem, &offsets).ok().filter(|placed| placed.height() <= problem.capacity)
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use planlab_dsa::{CancelToken, Clock, Stop};
+use planlab_dsa::{Budget, CancelToken, Clock, Stop};
 use serde::Serialize;
 
 use super::bounds::ScheduleBound;
@@ -43,6 +43,21 @@ pub struct ScheduleBudget {
     pub clock: Clock,
 }
 
+impl ScheduleBudget {
+    /// The budget of a planner that places the schedule of a run that took `elapsed`: the time that is left, and `work`
+    /// units of the planner if this budget limits work.
+    #[must_use]
+    pub fn placement_budget(&self, elapsed: Duration, work: u64) -> Budget {
+        Budget {
+            wall: self.wall.map(|wall| wall.saturating_sub(elapsed)),
+            work: self.work.map(|_| work),
+            cancel: self.cancel.clone(),
+            clock: self.clock.clone(),
+            ..Budget::default()
+        }
+    }
+}
+
 /// A point of the trajectory.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScheduleMark {
@@ -78,5 +93,39 @@ impl ScheduleOutcome {
     #[must_use]
     pub fn best_gap(&self) -> Option<f64> {
         Some(self.bound.gap(self.best.as_ref()?.seconds()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placement_gets_the_time_that_is_left() {
+        let seconds = Duration::from_secs;
+        let budget = ScheduleBudget { wall: Some(seconds(10)), ..ScheduleBudget::default() };
+        let wall = |elapsed| budget.placement_budget(elapsed, 7).wall;
+        assert_eq!(
+            [4, 10, 12].map(|elapsed| wall(seconds(elapsed))),
+            [6, 0, 0].map(|left| Some(seconds(left)))
+        );
+        assert_eq!(ScheduleBudget::default().placement_budget(seconds(1), 7).wall, None);
+    }
+
+    #[test]
+    fn placement_has_a_work_limit_under_a_work_limit() {
+        let work = |work| {
+            let budget = ScheduleBudget { work, ..ScheduleBudget::default() };
+            budget.placement_budget(Duration::ZERO, 7).work
+        };
+        assert_eq!((work(Some(1)), work(None)), (Some(7), None));
+    }
+
+    #[test]
+    fn cancelled_run_places_nothing() {
+        let budget = ScheduleBudget::default();
+        let placement = budget.placement_budget(Duration::ZERO, 1);
+        budget.cancel.cancel();
+        assert!(placement.cancel.is_cancelled());
     }
 }
