@@ -55,11 +55,12 @@ class ScheduleRequest:
     capacity: int | None
     scheduler: str
     time_limit: float | None
+    threads: int | None
     work_limit: int | None
     seed: int
 
     def __post_init__(self) -> None:
-        for name in ("capacity", "work_limit"):
+        for name in ("capacity", "threads", "work_limit"):
             _columns.number(name, getattr(self, name), least=1)
         _columns.number("seed", self.seed)
 
@@ -71,6 +72,7 @@ def schedule(
     capacity: int | None = None,
     scheduler: str = "joint",
     time_limit: float | None = None,
+    threads: int | None = None,
     work_limit: int | None = None,
     seed: int = 0,
 ) -> Schedule:
@@ -82,8 +84,9 @@ def schedule(
     capacity: bytes of the device, parameters included; without it that of the net, else that of the machine.
     scheduler: a key of `planlab list schedulers`.
     time_limit: seconds, 10 if nothing is said; math.inf goes on until the scheduler has finished.
+    threads: how many the scheduler may use; every core if nothing is said. `joint` alone uses several, at most 16.
     work_limit, seed: simulated iterations at most, and what random choices depend on. With a work limit and time enough,
-        equal calls have equal schedules on every machine.
+        equal calls have equal schedules on every machine, whatever their threads.
 
     Other threads of Python run meanwhile, and Ctrl-C ends it.
 
@@ -91,7 +94,7 @@ def schedule(
     """
     name, text, path = _net_source(net)
     key, description = _machine_source(machine)
-    request = ScheduleRequest(key, description, capacity, scheduler, time_limit, work_limit, seed)
+    request = ScheduleRequest(key, description, capacity, scheduler, time_limit, threads, work_limit, seed)
     found, shortfall = schedule_net(name, text, path, request)
     if found is None:
         raise NoSchedule(f"no schedule was found: {shortfall}")

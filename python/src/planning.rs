@@ -41,13 +41,7 @@ pub(crate) struct Limits {
 impl Limits {
     pub(crate) fn asked(self) -> PyResult<Asked> {
         let wall = wall_limit(self.time_limit)?;
-        let threads = match self.threads {
-            None => thread::available_parallelism().ok(),
-            Some(count @ 1..=MOST_THREADS) => usize::try_from(count).ok().and_then(NonZeroUsize::new),
-            Some(count) => {
-                return Err(bad(format!("`threads` is {count}; it has to be 1 to {MOST_THREADS}")));
-            }
-        };
+        let threads = usable_threads(self.threads)?;
         let key = &self.planner;
         let planner =
             planlab_solvers::find_planner(key).ok_or_else(|| bad(format!("there is no planner `{key}`")))?;
@@ -66,6 +60,15 @@ pub(crate) fn wall_limit(time_limit: Option<f64>) -> PyResult<Option<Duration>> 
         }
         // No duration is as long as some numbers are.
         Some(seconds) => Ok(Duration::try_from_secs_f64(seconds).ok()),
+    }
+}
+
+/// The given number of threads; by default one for each core.
+pub(crate) fn usable_threads(given: Option<u64>) -> PyResult<Option<NonZeroUsize>> {
+    match given {
+        None => Ok(thread::available_parallelism().ok()),
+        Some(count @ 1..=MOST_THREADS) => Ok(usize::try_from(count).ok().and_then(NonZeroUsize::new)),
+        Some(count) => Err(bad(format!("`threads` is {count}; it has to be 1 to {MOST_THREADS}"))),
     }
 }
 

@@ -13,7 +13,7 @@ use planlab_workloads::formats::{InputLimits, read_document};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use crate::planning::{bad, wall_limit};
+use crate::planning::{bad, usable_threads, wall_limit};
 use crate::trace::of_the_system;
 use crate::worker::run_interruptibly;
 
@@ -33,6 +33,7 @@ pub(crate) struct ScheduleRequest {
     capacity: Option<u64>,
     scheduler: String,
     time_limit: Option<f64>,
+    threads: Option<u64>,
     work_limit: Option<u64>,
     seed: u64,
 }
@@ -58,6 +59,7 @@ pub(crate) fn schedule_net(
     let budget = ScheduleBudget {
         wall: wall_limit(request.time_limit)?,
         work: request.work_limit,
+        threads: usable_threads(request.threads)?,
         cancel: cancel.clone(),
         ..ScheduleBudget::default()
     };

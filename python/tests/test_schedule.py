@@ -94,12 +94,18 @@ class Schedules(unittest.TestCase):
         options = {"machine": MACHINE, "capacity": 6 * MAP_BYTES, "work_limit": 200, "time_limit": 60.0, "seed": 3}
         self.assertEqual(planlab.schedule(chain(), **options).text, planlab.schedule(chain(), **options).text)
 
+    def test_number_of_threads_does_not_change_a_schedule(self):
+        options = {"machine": MACHINE, "capacity": 6 * MAP_BYTES, "work_limit": 200, "time_limit": 60.0}
+        texts = [planlab.schedule(chain(), threads=threads, **options).text for threads in (1, 2, None)]
+        self.assertEqual(texts, [texts[0]] * 3)
+
     def test_capacity_below_one_pass_has_no_schedule(self):
         with self.assertRaises(planlab.NoSchedule):
             planlab.schedule(chain(), machine=MACHINE, capacity=MAP_BYTES, time_limit=2.0)
 
     def test_wrong_arguments_are_refused(self):
-        for options in ({"scheduler": "hope"}, {"machine": "abacus"}, {"capacity": 0}, {"time_limit": -1.0}, {"seed": -1}):
+        wrong = [{"scheduler": "hope"}, {"machine": "abacus"}, {"capacity": 0}, {"time_limit": -1.0}, {"seed": -1}]
+        for options in (*wrong, {"threads": 0}, {"threads": 100_000}):
             with self.subTest(options), self.assertRaises(ValueError):
                 planlab.schedule(chain(), **options)
         with self.assertRaisesRegex(ValueError, "net:2"):
