@@ -260,6 +260,26 @@ fn a_record_without_time_has_clocks_and_says_what_is_missing() {
 }
 
 #[test]
+fn record_of_earlier_steps_says_that_an_overlap_was_not_found() {
+    let pack = Pack::with_script(
+        r#"case "$*" in
+*saboteur/overlap*) if [ -e blind ]; then echo "all is well"; else exec REAL "$@"; fi;;
+*) exec REAL "$@";; esac"#,
+    );
+    run(pack.simulated().arg("0"), 3);
+    assert_eq!(pack.missing().len(), 5);
+    write(pack.path(), "blind", "");
+    assert_has(&run(pack.simulated().arg("0"), 4), &["a planted overlap was not found"]);
+    let line = "- planted overlap: not found on this device, so no result here can be trusted";
+    assert_eq!((pack.missing().len(), pack.missing()[0].as_str()), (6, line));
+    run(&mut pack.assembly(), 3);
+    assert_eq!(pack.missing()[0], line, "another record of the same steps says it, too");
+    fs::remove_file(pack.path().join("blind")).expect("removes");
+    run(pack.simulated().arg("0"), 3);
+    assert_eq!(pack.missing().len(), 5, "a later check found it");
+}
+
+#[test]
 fn an_archive_is_added_to_what_is_there() {
     let (first, second) = (Pack::new(), Pack::new());
     first.replay(0);
