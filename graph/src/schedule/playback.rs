@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use planlab_dsa::{BufferId, Bytes, InstanceError, Offset, Plan};
 
-use super::validate::{check_claim, find_writers, offset_above_base};
+use super::validate::{check_claim, find_offset, find_writers};
 use crate::{
     Completions, Content, Engine, Event, EventId, MapId, Schedule, ScheduledBuffer, Span, Stuck, Task,
     Timeline, Violation, simulate_schedule,
@@ -261,8 +261,9 @@ impl Playback {
 
 /// The offsets of all buffers, counted from the base.
 fn offsets_above_base(schedule: &Schedule) -> Result<Vec<Offset>, Violation> {
+    let above_base = |offset: u64| Offset::new(offset - schedule.base.get());
     let ids = (0..schedule.buffers.len()).map(BufferId::from_index);
-    ids.map(|buffer| offset_above_base(schedule, buffer).map(Offset::new)).collect()
+    ids.map(|buffer| find_offset(schedule, buffer).map(above_base)).collect()
 }
 
 #[cfg(test)]

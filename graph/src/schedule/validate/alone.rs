@@ -31,15 +31,18 @@ pub(crate) fn find_writers(schedule: &Schedule) -> Result<Vec<Option<EventId>>, 
     }
 }
 
-/// The offset of a buffer in bytes, counted from the base.
+/// The offset of a buffer in bytes, which is at least the base.
 ///
 /// # Panics
 ///
 /// If there is no such buffer.
-pub(crate) fn offset_above_base(schedule: &Schedule, buffer: BufferId) -> Result<u64, Violation> {
+pub(crate) fn find_offset(schedule: &Schedule, buffer: BufferId) -> Result<u64, Violation> {
     let base = schedule.base;
     let offset = schedule.buffer(buffer).offset.ok_or(Violation::NoOffset(buffer))?.get();
-    offset.checked_sub(base.get()).ok_or(Violation::BelowBase { buffer, offset, base })
+    if offset < base.get() {
+        return Err(Violation::BelowBase { buffer, offset, base });
+    }
+    Ok(offset)
 }
 
 /// Checks that a run takes this many seconds, if the schedule claims a time, and a finite number of them.
@@ -56,7 +59,24 @@ pub(crate) fn check_claim(schedule: &Schedule, seconds: f64) -> Result<(), Viola
 
 #[cfg(test)]
 mod tests {
+    use planlab_dsa::{Bytes, Offset};
+
     use super::*;
+    use crate::{Content, MapId};
+
+    #[test]
+    fn offset_is_found_from_the_base_on() {
+        let base = Bytes::new(8);
+        let mut schedule = Schedule { base, ..Schedule::default() };
+        let buffer = schedule.add_buffer(Content::Map(MapId::from_index(0)), 0, Bytes::new(4));
+        let mut find = |offset: Option<u64>| {
+            schedule.buffers[buffer.index()].offset = offset.map(Offset::new);
+            find_offset(&schedule, buffer)
+        };
+        assert_eq!([8, 12].map(|offset| find(Some(offset))), [Ok(8), Ok(12)]);
+        assert_eq!(find(Some(7)), Err(Violation::BelowBase { buffer, offset: 7, base }));
+        assert_eq!(find(None), Err(Violation::NoOffset(buffer)));
+    }
 
     #[test]
     fn claim_is_refused_unless_it_is_the_time_of_a_finite_run() {

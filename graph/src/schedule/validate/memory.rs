@@ -2,7 +2,7 @@
 
 use planlab_dsa::{BufferId, Bytes};
 
-use super::alone::offset_above_base;
+use super::alone::find_offset;
 use super::audit::Audit;
 use super::violation::Violation;
 use crate::Content;
@@ -21,12 +21,11 @@ impl Audit<'_> {
     }
 
     pub(super) fn check_memory(&self, memory: Option<Bytes>) -> Result<Bytes, Violation> {
-        let base = self.schedule.base;
-        let mut height = base.get();
+        let mut height = self.schedule.base.get();
         let mut places = Vec::with_capacity(self.schedule.buffers.len());
         for (index, data) in self.schedule.buffers.iter().enumerate() {
             let buffer = BufferId::from_index(index);
-            let offset = base.get().saturating_add(offset_above_base(self.schedule, buffer)?);
+            let offset = find_offset(self.schedule, buffer)?;
             let end = offset.saturating_add(data.bytes.get());
             if let Some(memory) = memory.filter(|memory| end > memory.get()) {
                 return Err(Violation::OutsideMemory { buffer, end, memory });

@@ -27,7 +27,7 @@ mod violation;
 use planlab_dsa::Bytes;
 
 use crate::{Schedule, SchedulingProblem};
-pub(super) use alone::{check_claim, find_writers, offset_above_base};
+pub(super) use alone::{check_claim, find_offset, find_writers};
 use audit::Audit;
 pub use violation::Violation;
 
