@@ -59,7 +59,7 @@ impl<'m> GradientFlow<'m> {
     fn find_role(&self, number: usize) -> NodeRole {
         let node = &self.graph.nodes[number];
         let mut roles = self.storages_in(node).filter_map(|storage| self.role_of(storage));
-        if self.has_gradient(node) {
+        if self.has_gradient(number, node) {
             NodeRole::Function
         } else if self.is_known(node) {
             NodeRole::Known
@@ -70,10 +70,16 @@ impl<'m> GradientFlow<'m> {
         }
     }
 
-    fn has_gradient(&self, node: &Node) -> bool {
-        node.outputs.iter().any(|name| self.is_float_value(name))
+    fn has_gradient(&self, number: usize, node: &Node) -> bool {
+        node.outputs.iter().any(|name| self.is_float_value(name) && self.is_made_by(number, name))
             && !passes_no_gradient(node)
             && node.inputs.iter().any(|name| self.carries_gradient(name))
+    }
+
+    /// Whether the buffer of a value is that of the node's own output: a view is in the buffer of another.
+    fn is_made_by(&self, number: usize, name: &str) -> bool {
+        let storage = self.lives.storage_of(name);
+        storage.is_some_and(|storage| self.lives.storages[storage].node == Some(number))
     }
 
     /// Whether a node makes nothing but whole numbers that are known before the net runs.

@@ -572,4 +572,20 @@ mod tests {
         let unread = read(sequence_graph(vec![]), None).expect("no function reads the sequence");
         assert_eq!(unread.functions().len(), 1);
     }
+
+    #[test]
+    fn mask_is_needed_unless_its_dropout_is_a_view() {
+        let read_with = |is_test: i64| -> (Vec<Vec<usize>>, Vec<u64>) {
+            let off = Attribute { name: "is_test".to_owned(), i: Some(is_test), ..Attribute::default() };
+            let dropout = Node { attributes: vec![off], ..node("Dropout", &["a"], &["b", "mask"]) };
+            let nodes = vec![node("Relu", &["x"], &["a"]), dropout, node("Exp", &["b"], &["y"])];
+            let model = graph(nodes, vec![floats("x", &[4, 8])], vec![floats("y", &[4, 8])]);
+            let net = read(Graph { value_info: vec![whole("mask", &[4, 8])], ..model }, None).expect("a net");
+            let indices = |maps: &[MapId]| maps.iter().map(|map| map.index()).collect::<Vec<_>>();
+            let needs = net.functions().iter().map(|function| indices(&function.needs)).collect();
+            (needs, net.maps().iter().map(|map| map.bytes.get()).collect())
+        };
+        assert_eq!(read_with(0), (vec![vec![1], vec![2], vec![3]], vec![128, 128, 128 + 256, 128]));
+        assert_eq!(read_with(1), (vec![vec![1], vec![2]], vec![128; 3]));
+    }
 }
