@@ -40,9 +40,9 @@ class Step:
     is_backward: bool = False
     """Whether it depends on a gradient of an output."""
     is_overwritten: bool = False
-    """Whether it is a buffer, or a view of one, that is overwritten between the two passes."""
+    """Whether it is an input, or a view of one, that is overwritten before the backward pass."""
     is_fixed: bool = False
-    """Whether it may not run a second time: it draws random numbers, or reads a buffer that the step overwrites."""
+    """Whether it may not run a second time: it is not known to return the same again, or reads what is overwritten."""
     seconds: float = 0.0
 
     @property
@@ -70,6 +70,7 @@ class JointGraph:
         """The size of each storage; 0 if it exists before the step."""
         self._by_node: dict[Any, int] = {}
         self._storages: dict[int, int] = {}
+        self._overwritten = overwritten_storages(graph)
         results: list[Any] = []
         for node in graph.nodes:
             if node.op == "output":
@@ -80,6 +81,8 @@ class JointGraph:
         """The steps whose values the forward pass returns."""
         self.gradients = self._numbers(results[outputs:])
         """The steps whose values the backward pass returns."""
+        self.writes = [step.number for step in self.steps if is_mutating(step.node) and not step.is_backward]
+        """The steps of the forward pass that write to an input, such as a buffer."""
 
     def _numbers(self, nodes: Iterable[Any]) -> list[int]:
         return [self._by_node[node] for node in nodes if node in self._by_node]
@@ -88,7 +91,7 @@ class JointGraph:
         reads = tuple(self._by_node[read] for read in node.all_input_nodes)
         step = Step(len(self.steps), node, reads, ())
         step.is_backward = is_tangent(node) or any(self.steps[read].is_backward for read in reads)
-        exists = is_placeholder(node) and not is_tangent(node)
+        exists = (is_placeholder(node) and not is_tangent(node)) or node.op == "get_attr"
         fresh = []
         found = []
         for tensor in tensors_of(node.meta.get("val")):
@@ -100,11 +103,13 @@ class JointGraph:
             found.append(self._storages[key])
         step.storages = tuple(dict.fromkeys(found))
         step.fresh = tuple(fresh) if not exists else ()
-        step.is_overwritten = bool(node.meta.get("aot_runtime_epilogue_input_mutation"))
-        if not fresh:
-            step.is_overwritten |= any(self.steps[read].is_overwritten for read in reads)
         reads_overwritten = any(self.steps[read].is_overwritten for read in reads)
-        step.is_fixed = bool(step.fresh) and (is_random(node) or is_mutating(node) or reads_overwritten)
+        if exists:
+            keys = {tensor.untyped_storage()._cdata for tensor in tensors_of(node.meta.get("val"))}
+            step.is_overwritten = not keys.isdisjoint(self._overwritten)
+        else:
+            step.is_overwritten = not fresh and reads_overwritten
+        step.is_fixed = bool(step.fresh) and (not is_repeatable(node) or reads_overwritten)
         self._by_node[node] = step.number
         self.steps.append(step)
 
@@ -125,6 +130,11 @@ class JointGraph:
     def forward(self) -> list[int]:
         """The steps of the forward pass, in order."""
         return sorted(self.ancestors(self.results, self.inputs) - set(self.inputs))
+
+    @cached_property
+    def required(self) -> set[int]:
+        """The steps of the forward pass whatever is saved: those that its results and its writes to inputs need."""
+        return self.ancestors([*self.results, *self.writes], self.inputs) - set(self.inputs)
 
     @cached_property
     def users(self) -> list[list[int]]:
@@ -181,6 +191,42 @@ def is_random(node: Any) -> bool:
 def is_mutating(node: Any) -> bool:
     """Whether the operation writes to one of its arguments."""
     return bool(getattr(getattr(node.target, "_schema", None), "is_mutable", False))
+
+
+def is_repeatable(node: Any) -> bool:
+    """Whether the operation is known to return the same again: one of PyTorch's own without effects or random numbers.
+
+    Operations of extensions, and those that hold graphs of their own, may do anything.
+    """
+    if node.target is operator.getitem:
+        return True
+    is_known = getattr(node.target, "namespace", "") in ("aten", "prims") and hasattr(node.target, "_schema")
+    return is_known and not is_random(node) and not is_mutating(node)
+
+
+def written_nodes(node: Any) -> Iterator[Any]:
+    """The arguments that an operation writes to."""
+    schema = getattr(node.target, "_schema", None)
+    for place, argument in enumerate(schema.arguments if schema is not None else ()):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            given = node.args[place] if place < len(node.args) else node.kwargs.get(argument.name)
+            yield from (one for one in (given if isinstance(given, (tuple, list)) else [given]) if hasattr(one, "meta"))
+
+
+def replayed_inputs(graph: Any) -> Iterator[Any]:
+    """The inputs whose new values the forward pass returns; its caller writes them to the inputs."""
+    (output,) = graph.find_nodes(op="output")
+    replayed = [found for desc in output.meta.get("desc") or () if (found := getattr(desc, "mutated_input", None))]
+    for node in graph.find_nodes(op="placeholder"):
+        if node.meta.get("aot_runtime_epilogue_input_mutation") or node.meta.get("desc") in replayed:
+            yield node
+
+
+def overwritten_storages(graph: Any) -> set[int]:
+    """The addresses of the storages that the graph, or its caller after the forward pass, writes to."""
+    nodes = [written for node in graph.nodes for written in written_nodes(node)]
+    nodes.extend(replayed_inputs(graph))
+    return {tensor.untyped_storage()._cdata for node in nodes for tensor in tensors_of(node.meta.get("val"))}
 
 
 def tensors_of(value: Any) -> Iterator[Any]:

@@ -33,8 +33,7 @@ def split_at(joint: JointGraph, values: Collection[int]) -> Split:
     needed = joint.ancestors(joint.gradients, stops)
     saved = sorted(number for number in needed & stops if not joint.steps[number].is_backward)
     made = [number for number in saved if not is_placeholder(joint.steps[number].node)]
-    forward = joint.ancestors([*joint.results, *made], joint.inputs)
-    forward -= set(joint.inputs)
+    forward = joint.required | (joint.ancestors(made, joint.inputs) - set(joint.inputs))
     backward = autograd_order(joint, needed - stops)
     return Split(raise_getitems(joint, sorted(forward)), raise_getitems(joint, backward), saved)
 
@@ -104,11 +103,6 @@ def live_bytes(joint: JointGraph, plan: Split) -> list[int]:
     return first.profile + second.profile
 
 
-def peak_bytes(joint: JointGraph, kept: Collection[int]) -> int:
-    """The most bytes live at once if the values of `kept` steps are saved."""
-    return max(live_bytes(joint, split(joint, kept)), default=0)
-
-
 class _Run:
     """The storages that are live while steps run one after the other."""
 
@@ -173,7 +167,11 @@ class LiveCounter:
 
     def meet(self, tensor: Any) -> None:
         """Notes a tensor that an operation reads: if it is unknown, it was there before."""
-        self._known.add(tensor.untyped_storage()._cdata)
+        storage = tensor.untyped_storage()
+        if (key := storage._cdata) not in self._known:
+            self._known.add(key)
+            # A later storage may get the same address.
+            weakref.finalize(storage, self._known.discard, key)
 
     def allocate(self, tensor: Any) -> None:
         """Counts the storage of a tensor that an operation returned, if it is new."""
