@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._torch_joint import JointGraph
-from ._torch_live import Split, live_bytes, saveable, split
+from ._torch_live import Split, live_bytes, split
 
 _MOST_SECONDS_FOR_LEAST = 30.0
+# Shares of the peak that saves everything towards which the least peak is searched; a repair that stops above its own
+# target often passes below the others.
+_TARGETS = (0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 
 
 class DoesNotFit(RuntimeError):
@@ -47,7 +50,7 @@ class Search:
         self._time_limit = time_limit
         self._deadline = 0.0
         needed = joint.ancestors(joint.gradients, joint.inputs)
-        makers = [number for number in joint.forward if joint.steps[number].fresh and number in needed]
+        makers = [number for number in sorted(needed) if _is_maker(joint, number)]
         self._fixed = frozenset(number for number in makers if joint.steps[number].is_fixed)
         self.free = [number for number in makers if number not in self._fixed]
         """The steps whose values may be saved or computed again; those of all others are saved."""
@@ -81,16 +84,30 @@ class Search:
             reached[name] = self._improve(self.evaluate(start))
         return min(reached.items(), key=lambda item: item[1].rank())
 
-    def least_peak(self, choice: Choice) -> int:
-        """The smallest peak that the search finds from a choice that does not fit, in half a minute at most."""
-        least = min((known.peak for known in self._known.values()), default=choice.peak)
+    def smallest(self) -> Choice:
+        """The choice with the least peak that the search finds by bytes alone, in half a minute at most.
+
+        Neither the capacity nor measured times count, so that it is the same whatever capacity was asked for.
+        """
         deadline = time.monotonic() + _MOST_SECONDS_FOR_LEAST
-        while True:
-            search = Search(self._joint, least - 1, deadline - time.monotonic())
-            _, found = search.best_from({"best": choice.kept, "nothing": []})
-            if found.excess > 0:
-                return least
-            choice, least = found, found.peak
+        most = self.everything().peak
+        best = min(self.everything(), self.evaluate(()), key=lambda choice: choice.peak)
+        for share in _TARGETS:
+            best = self._descend(best, int(most * share), deadline)
+        while time.monotonic() < deadline:
+            lower = self._descend(best, best.peak - 1, deadline)
+            if lower.peak == best.peak:
+                break
+            best = lower
+        return self.evaluate(best.kept)
+
+    def _descend(self, best: Choice, target: int, deadline: float) -> Choice:
+        """The choice with the least peak of the given one and all that are met on the way to a target in bytes."""
+        search = Search(self._joint, target, 0.0)
+        search._deadline = deadline
+        for start in (best.kept, frozenset(self.free), frozenset[int]()):
+            search._repair(search.evaluate(start), by_time=False)
+        return min(search._known.values(), key=lambda choice: choice.peak)
 
     def _improve(self, choice: Choice) -> Choice:
         """Saves less until the peak fits, then saves more while it fits; then exchanges one value for others."""
@@ -105,16 +122,16 @@ class Search:
     def _is_over(self) -> bool:
         return time.monotonic() >= self._deadline
 
-    def _repair(self, choice: Choice) -> Choice:
+    def _repair(self, choice: Choice, *, by_time: bool = True) -> Choice:
         while choice.excess > 0 and not self._is_over():
-            better = self._steepest(choice)
+            better = self._steepest(choice, by_time=by_time)
             if better is None:
                 break
             choice = better
         return choice
 
-    def _steepest(self, choice: Choice) -> Choice | None:
-        """The change of one value that takes the most excess away for each second."""
+    def _steepest(self, choice: Choice, *, by_time: bool) -> Choice | None:
+        """The change of one value that takes the most excess away, for each second or at all."""
         best, best_rate = None, 0.0
         for number in self.free:
             if self._is_over():
@@ -122,7 +139,7 @@ class Search:
             other = self.evaluate(choice.kept ^ {number})
             if other.excess >= choice.excess:
                 continue
-            cost = max(other.seconds - choice.seconds, 0.0)
+            cost = max(other.seconds - choice.seconds, 0.0) if by_time else 0.0
             rate = (choice.excess - other.excess) / (cost + 1e-9)
             if rate > best_rate:
                 best, best_rate = other, rate
@@ -156,21 +173,16 @@ class Search:
         return None
 
 
-def mark_choice(joint: JointGraph, choice: Choice) -> None:
-    """Says to the partitioner what to save and what to compute again, in the words of selective checkpointing."""
-    from torch.utils.checkpoint import CheckpointPolicy
-
-    plan = split(joint, choice.kept)
-    saved = saveable(joint, choice.kept)
-    for number in choice.kept:
-        joint.steps[number].node.meta["recompute"] = CheckpointPolicy.MUST_SAVE
-    for number in plan.backward:
-        step = joint.steps[number]
-        if not step.is_backward and number not in saved:
-            step.node.meta["recompute"] = CheckpointPolicy.MUST_RECOMPUTE
+def _is_maker(joint: JointGraph, number: int) -> bool:
+    """Whether the forward pass may save the value of a step that the gradients depend on."""
+    step = joint.steps[number]
+    if step.is_backward or not step.fresh:
+        return False
+    # After the forward pass it is too late to read what is overwritten.
+    return number in joint.required or any(joint.steps[read].is_overwritten for read in step.reads)
 
 
 def joint_graph_of(graph: Any, node_info: Any) -> JointGraph:
-    """The joint graph that a solver of the partitioner gets; it has one gradient for each input."""
+    """The joint graph that the partitioner splits; it has one gradient for each input."""
     results = next(node for node in graph.nodes if node.op == "output").args[0]
     return JointGraph(graph, len(results) - len(node_info.inputs))

@@ -1,4 +1,4 @@
-"""A solver for the memory budget of `torch.compile` that holds the peak of a step, not the bytes of what it saves."""
+"""Decides what `torch.compile` saves between the passes, so that the peak of a step stays within a capacity."""
 
 from __future__ import annotations
 
@@ -11,18 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._scheduling import NoSchedule, schedule
-from ._torch_budget import Choice, DoesNotFit, Search, joint_graph_of, mark_choice
+from ._torch_budget import Choice, DoesNotFit, Search, joint_graph_of
+from ._torch_check import NotPlanned, check_graph, check_plan
 from ._torch_joint import JointGraph, require_torch
 from ._torch_live import split
 from ._torch_net import training_net
 from ._torch_times import measure_steps
 
 torch: Any = require_torch("planlab.torch")
-_passes: Any = importlib.import_module("torch._inductor.custom_graph_pass")
-_Base: Any = getattr(_passes, "CustomKnapsackSolver", object)
-
-# A budget at which the partitioner asks its solver; at 0 it saves nothing, and does not ask.
-_LEAST_BUDGET = 1e-12
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _UNITS |= {unit + "ib": _UNITS[unit] for unit in "kmgt"} | {"b": 1}
 _UNITS |= {unit + "b": 1000**power for power, unit in enumerate("kmgt", 1)}
@@ -53,22 +49,23 @@ class FitReport:
     recompute_seconds: float
     """Measured time of what the backward pass computes again."""
     start: str
-    """Where the search began: "everything" or "nothing" saved, or the scheduler whose schedule it improved."""
+    """Where the search began: "everything" or "nothing" saved, the "least peak", or the scheduler whose schedule it improved."""
     saved: list[str]
     """The names of the values that the forward pass saves, parameters and inputs included."""
     recomputed: list[str]
     """The names of the operations that run again."""
 
 
-class BudgetSolver(_Base):  # type: ignore[misc]
-    """Chooses what `torch.compile` saves, so that a step takes the least time within a peak in bytes.
+class StepPlanner:
+    """Chooses what the forward pass of each graph saves, so that a step takes the least time within a peak in bytes.
 
-    Give it to PyTorch as `torch._functorch.config.activation_memory_budget_solver`, with an `activation_memory_budget` just
-    above 0, or use `fit`, which does so. PyTorch's own solvers limit the bytes that are saved; the peak may be far above.
+    `fit` makes one and puts it in the place of PyTorch's own choice, which limits the bytes that are saved; the peak may be
+    far above.
 
     The peak is that of the joint graph in the order in which the partitioner executes it: what the forward pass allocates
     and returns, what is saved, computed again and held for a moment, and the gradients of parameters. Parameters, buffers,
-    inputs, and what kernels use inside of one operation do not count. Random operations never run again.
+    inputs, and what kernels use inside of one operation do not count. Random operations, operations of extensions, and those
+    that read a buffer which the step overwrites never run again.
     """
 
     def __init__(
@@ -86,10 +83,8 @@ class BudgetSolver(_Base):  # type: ignore[misc]
         scheduler: the scheduler of planlab from whose schedule the search starts, beside two simple choices; None for none.
         time_limit: seconds for the scheduler and for each search.
 
-        Raises ValueError if not one of `capacity` and `share` is given, ImportError if this PyTorch takes no solver.
+        Raises ValueError if not one of `capacity` and `share` is given.
         """
-        if _Base is object:
-            raise ImportError(f"PyTorch {torch.__version__} takes no solver for its memory budget; 2.15 does")
         if (capacity is None) == (share is None):
             raise ValueError("give one of `capacity` and `share`")
         if share is not None and not 0.0 < share <= 1.0:
@@ -98,42 +93,64 @@ class BudgetSolver(_Base):  # type: ignore[misc]
         self._share = share
         self._scheduler = scheduler
         self._time_limit = time_limit
+        self._waiting = 0
         self.reports: list[FitReport] = []
         """A report for each graph that was compiled."""
 
-    def uuid(self) -> None:
-        """Keeps compiled graphs out of PyTorch's caches: times, and with them the choice, differ from run to run."""
-        return
+    def announce_graph(self) -> None:
+        """Says that PyTorch is about to split a joint graph.
 
-    def __call__(
-        self, memory: list[float], joint_graph: Any, max_memory: float, node_info: Any, candidates: list[Any]
-    ) -> tuple[list[int], list[int]]:
-        """The indexes of the candidates to save, and of those to compute again, as the partitioner asks."""
-        if any(isinstance(node.meta.get("val"), torch.SymInt) for node in joint_graph.nodes):
-            raise ValueError("a step with dynamic shapes has no fixed peak; compile with `dynamic=False`")
-        joint = joint_graph_of(joint_graph, node_info)
-        choice = self._choose(joint, node_info)
-        mark_choice(joint, choice)
-        again = [index for index, node in enumerate(candidates) if not _is_kept(joint, choice, node)]
-        _check_cut(joint, choice, joint_graph, node_info, [candidates[index] for index in again])
-        return [index for index in range(len(candidates)) if index not in set(again)], again
+        Raises NotPlanned if the graph before it was split without asking.
+        """
+        self.check_all_planned()
+        self._waiting += 1
+
+    def check_all_planned(self) -> None:
+        """Raises NotPlanned if a graph was split without asking what to save."""
+        if self._waiting > 0:
+            raise NotPlanned(
+                "a graph was split without a plan, so its peak is unknown: the backend has a partitioner of its own, or no "
+                "gradient depends on the loss"
+            )
+
+    def choose_values(self, graph: Any, node_info: Any, memory_budget: float = 1.0) -> list[Any]:
+        """The nodes to save, in place of the partitioner's own choice, which the budget is for.
+
+        Raises NotPlanned if a plan could change a gradient, DoesNotFit if no choice was found that fits.
+        """
+        if self._waiting == 0:
+            raise NotPlanned("a graph inside of a graph (a nested compiled region) has no peak of its own")
+        joint = joint_graph_of(graph, node_info)
+        check_graph(joint)
+        plan = split(joint, self._choose(joint, node_info).kept)
+        self._waiting = 0
+        return [joint.steps[number].node for number in plan.saved]
 
     def _choose(self, joint: JointGraph, node_info: Any) -> Choice:
         measure_steps(joint)
         most = Search(joint, 0, 0.0).everything().peak
         capacity = self._capacity if self._capacity is not None else int(most * (self._share or 1.0))
-        search = Search(joint, capacity, self._time_limit)
-        everything: dict[str, Collection[int]] = {"everything": search.free}
-        start, choice = search.best_from(everything if most <= capacity else self.starts(joint, node_info, capacity))
-        if choice.excess > 0:
-            least = search.least_peak(choice)
-            raise DoesNotFit(
-                f"the step does not fit {capacity} bytes: the least peak that was found is {least} bytes "
-                f"({most} if it saves everything)",
-                least,
-            )
+        start, choice = self._search(joint, node_info, capacity, most)
+        check_plan(joint, split(joint, choice.kept))
         self.reports.append(_report(joint, choice, start, most, capacity))
         return choice
+
+    def _search(self, joint: JointGraph, node_info: Any, capacity: int, most: int) -> tuple[str, Choice]:
+        """Where the search began, and the best choice that fits."""
+        search = Search(joint, capacity, self._time_limit)
+        if most <= capacity:
+            return "everything", search.everything()
+        start, choice = search.best_from(self.starts(joint, node_info, capacity))
+        if choice.excess == 0:
+            return start, choice
+        smallest = search.smallest()
+        if smallest.excess > 0:
+            raise DoesNotFit(
+                f"the step does not fit {capacity} bytes: the least peak that was found is {smallest.peak} bytes "
+                f"({most} if it saves everything)",
+                smallest.peak,
+            )
+        return search.best_from({"least peak": smallest.kept})
 
     def starts(self, joint: JointGraph, node_info: Any, capacity: int) -> dict[str, Collection[int]]:
         """Where the search begins: for each start its name, and the steps whose values it saves."""
@@ -171,58 +188,76 @@ def fit(
     share: float | None = None,
     scheduler: str | None = "joint",
     time_limit: float = 10.0,
-) -> Iterator[BudgetSolver]:
+) -> Iterator[StepPlanner]:
     """What `torch.compile` compiles in the block saves so much that a step stays within a capacity.
 
     Compile and call the module in the block: PyTorch compiles with the first call. The arguments are those of
-    `BudgetSolver`, which the block gets: its `reports` say what was decided. Each graph is planned alone, so compile with
-    `fullgraph=True`. Code that was compiled before is compiled again.
+    `StepPlanner`, which the block gets: its `reports` say what was decided. Each graph is planned alone, so compile with
+    `fullgraph=True`. Code that was compiled before is compiled again; what is compiled after the block is not planned.
 
-    Warns if PyTorch asked for no choice, as for a module with checkpoints of its own. Raises DoesNotFit before the first
-    step if no choice was found that fits; it has the least peak that was found.
+    Warns if nothing was planned. Raises DoesNotFit before the first step if no choice was found that fits; it has the least
+    peak that was found. Raises NotPlanned if a graph cannot be planned surely, as that of a module with checkpoints of its
+    own, and ImportError if this PyTorch has no place for a plan.
     """
-    solver = BudgetSolver(capacity, share=share, scheduler=scheduler, time_limit=time_limit)
-    functorch: Any = importlib.import_module("torch._functorch.config")
+    planner = StepPlanner(capacity, share=share, scheduler=scheduler, time_limit=time_limit)
     dynamo: Any = importlib.import_module("torch._dynamo")
     dynamo.reset()
-    budget = {"activation_memory_budget": _LEAST_BUDGET, "activation_memory_budget_solver": solver}
     try:
-        with functorch.patch(budget), dynamo.config.patch(automatic_dynamic_shapes=False):
-            yield solver
-        if not solver.reports:
+        with _install_planner(planner), dynamo.config.patch(automatic_dynamic_shapes=False):
+            yield planner
+        planner.check_all_planned()
+        if not planner.reports:
             warnings.warn(
-                "no graph was planned in the block: nothing was compiled, or the module says itself what to compute again, "
-                "or nothing can be chosen; the peak is unknown",
+                "no graph was planned in the block: nothing was compiled that is trained; the peak is unknown",
                 stacklevel=3,
             )
     except Exception as error:
-        # The compiler wraps what a solver raises.
+        # The compiler wraps what a planner raises.
         cause: Any = error
-        while cause is not None and not isinstance(cause, DoesNotFit):
+        while cause is not None and not isinstance(cause, (DoesNotFit, NotPlanned)):
             cause = getattr(cause, "inner_exception", None) or cause.__cause__
         if cause is None or cause is error:
             raise
         raise cause from None
 
 
-def _is_kept(joint: JointGraph, choice: Choice, node: Any) -> bool:
-    number = joint.number_of(node)
-    return number is None or joint.makers.get(number, number) in choice.kept
+def takes_plans() -> bool:
+    """Whether this PyTorch has a place for a plan, and says what the outputs of a joint graph are."""
+    names = ("torch._functorch.config", "torch._functorch.partitioners", "torch._functorch._aot_autograd.descriptors")
+    try:
+        config, partitioners, descriptors = (importlib.import_module(name) for name in names)
+    except ImportError:
+        return False
+    is_asked = hasattr(config, "joint_custom_pass") and hasattr(partitioners, "choose_saved_values_set")
+    return is_asked and hasattr(descriptors, "InputMutationAOTOutput")
 
 
-def _check_cut(joint: JointGraph, choice: Choice, graph: Any, node_info: Any, again: list[Any]) -> None:
-    """Asks the partitioner what it will save.
+@contextmanager
+def _install_planner(planner: StepPlanner) -> Iterator[None]:
+    """The partitioner asks the planner instead of its own `choose_saved_values_set`.
 
-    Raises RuntimeError if that is not what was chosen, as the peak would then be another one.
+    A solver of the memory budget is not enough: PyTorch asks it last, and saves what it likes if little would be saved.
     """
-    partitioners: Any = importlib.import_module("torch._functorch.partitioners")
+    if not takes_plans():
+        raise ImportError(f"PyTorch {torch.__version__} has no place for a plan of what a step saves; 2.15 has")
     config: Any = importlib.import_module("torch._functorch.config")
-    options = partitioners.MinCutOptions(False, False, False, False, config.ban_recompute_reductions)
-    values, _ = partitioners.solve_min_cut(graph, node_info, options, partitioners.OrderedSet(again))
-    chosen = {joint.steps[number].name for number in split(joint, choice.kept).saved}
-    if (saved := {node.name for node in values}) != chosen:
-        odd = ", ".join(sorted(saved ^ chosen))
-        raise RuntimeError(f"PyTorch's partitioner does not save what was chosen; the difference is {odd}")
+    partitioners: Any = importlib.import_module("torch._functorch.partitioners")
+    before, choose = config.joint_custom_pass, partitioners.choose_saved_values_set
+    if isinstance(getattr(choose, "__self__", None), StepPlanner):
+        raise RuntimeError("a block of `fit` is inside of another")
+
+    def announce(module: Any, inputs: Any) -> Any:
+        planner.announce_graph()
+        return before(module, inputs) if callable(before) else module
+
+    # A plan depends on measured times and on the block, so it may neither come from a cache nor go into one.
+    settings = {"joint_custom_pass": announce, "enable_autograd_cache": False}
+    partitioners.choose_saved_values_set = planner.choose_values
+    try:
+        with config.patch(settings):
+            yield
+    finally:
+        partitioners.choose_saved_values_set = choose
 
 
 def _report(joint: JointGraph, choice: Choice, start: str, peak_of_all: int, capacity: int) -> FitReport:

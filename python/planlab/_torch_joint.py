@@ -65,6 +65,7 @@ class JointGraph:
 
     def __init__(self, graph: Any, outputs: int) -> None:
         self.graph = graph
+        self.outputs = outputs
         self.steps: list[Step] = []
         self.bytes: list[int] = []
         """The size of each storage; 0 if it exists before the step."""

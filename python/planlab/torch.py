@@ -12,18 +12,20 @@ from typing import Any, Literal
 
 from ._torch_budget import DoesNotFit
 from ._torch_capture import capture_step
-from ._torch_fit import BudgetSolver, FitReport, fit
+from ._torch_check import NotPlanned
+from ._torch_fit import FitReport, StepPlanner, fit
 from ._torch_live import LiveCounter
 from ._torch_net import FeatureMap, Function, TrainingNet, training_net
 from ._torch_times import measure_run
 
 __all__ = [
-    "BudgetSolver",
     "DoesNotFit",
     "FeatureMap",
     "FitReport",
     "Function",
     "LiveCounter",
+    "NotPlanned",
+    "StepPlanner",
     "TrainingNet",
     "fit",
     "graph",

@@ -15,7 +15,7 @@ import torch._functorch.config as functorch_config
 import torch._functorch.partitioners as partitioners
 
 from planlab._torch_budget import Search, joint_graph_of
-from planlab._torch_fit import BudgetSolver
+from planlab._torch_fit import StepPlanner
 from planlab._torch_live import live_bytes, split_at
 from planlab._torch_times import measure_steps
 
@@ -51,9 +51,9 @@ class Comparison:
 
     def search(self, joint, node_info, peak):
         """The seconds of planlab's choices within a peak, from each start."""
-        solver = BudgetSolver(peak, time_limit=SEARCH_SECONDS)
+        planner = StepPlanner(peak, time_limit=SEARCH_SECONDS)
         cells = []
-        for name, start in solver.starts(joint, node_info, peak).items():
+        for name, start in planner.starts(joint, node_info, peak).items():
             _, choice = Search(joint, peak, SEARCH_SECONDS).best_from({name: start})
             cells.append(f"{choice.seconds:.3f}" if choice.excess == 0 else "does not fit")
         return cells
