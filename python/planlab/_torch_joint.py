@@ -82,11 +82,16 @@ class JointGraph:
         """The steps whose values the forward pass returns."""
         self.gradients = self._numbers(results[outputs:])
         """The steps whose values the backward pass returns."""
+        self.copied_bytes = copied_gradient_bytes(self._nodes_of(self.inputs), results[outputs:])
+        """The bytes of the gradients that autograd copies after the backward pass."""
         self.writes = [step.number for step in self.steps if is_mutating(step.node) and not step.is_backward]
         """The steps of the forward pass that write to an input, such as a buffer."""
 
     def _numbers(self, nodes: Iterable[Any]) -> list[int]:
         return [self._by_node[node] for node in nodes if node in self._by_node]
+
+    def _nodes_of(self, numbers: Iterable[int]) -> list[Any]:
+        return [self.steps[number].node for number in numbers]
 
     def _append(self, node: Any) -> None:
         reads = tuple(self._by_node[read] for read in node.all_input_nodes)
@@ -212,6 +217,26 @@ def written_nodes(node: Any) -> Iterator[Any]:
         if argument.alias_info is not None and argument.alias_info.is_write:
             given = node.args[place] if place < len(node.args) else node.kwargs.get(argument.name)
             yield from (one for one in (given if isinstance(given, (tuple, list)) else [given]) if hasattr(one, "meta"))
+
+
+def copied_gradient_bytes(inputs: Iterable[Any], gradients: Iterable[Any]) -> int:
+    """The bytes of the gradients that autograd copies before it gives them to their inputs, all alive at once.
+
+    It copies one whose strides differ from those of its input, such as an expanded number, and one that is another's, too.
+    """
+    copied, taken = 0, set()
+    for node, gradient in zip(inputs, gradients, strict=False):
+        for given, tensor in zip(*(tensors_of(getattr(one, "meta", {}).get("val")) for one in (node, gradient)), strict=False):
+            key = tensor.untyped_storage()._cdata
+            if key in taken or _strides(given) != _strides(tensor):
+                copied += int(tensor.numel()) * int(tensor.element_size())
+            taken.add(key)
+    return copied
+
+
+def _strides(tensor: Any) -> list[int]:
+    """The strides of the extents above 1."""
+    return [stride for length, stride in zip(tensor.shape, tensor.stride(), strict=True) if length != 1]
 
 
 def replayed_inputs(graph: Any) -> Iterator[Any]:

@@ -92,7 +92,7 @@ def live_bytes(joint: JointGraph, plan: Split) -> list[int]:
     """The bytes of the step's storages that are live while each step of both passes runs.
 
     What exists before the step (parameters, buffers, inputs) does not count. What the forward pass returns is live until
-    the end, and so are gradients of parameters from where they are made.
+    the end, and so are gradients of parameters from where they are made. The last entry is for those that autograd copies.
     """
     first = _Run(joint)
     first.run(plan.forward, [*joint.results, *plan.saved])
@@ -100,7 +100,7 @@ def live_bytes(joint: JointGraph, plan: Split) -> list[int]:
     second.hold([*joint.results, *plan.saved, *joint.tangents])
     # The caller holds what it got and what it gave, whatever the backward pass still reads of it.
     second.run(plan.backward, [*joint.gradients, *joint.results, *joint.tangents])
-    return first.profile + second.profile
+    return [*first.profile, *second.profile, second.live + joint.copied_bytes]
 
 
 class _Run:
@@ -109,7 +109,7 @@ class _Run:
     def __init__(self, joint: JointGraph) -> None:
         self._joint = joint
         self._holders = [0] * len(joint.bytes)
-        self._live = 0
+        self.live = 0
         self._held: set[int] = set()
         self.profile: list[int] = []
 
@@ -118,14 +118,14 @@ class _Run:
             self._held.add(number)
             for storage in self._joint.steps[number].storages:
                 if self._holders[storage] == 0:
-                    self._live += self._joint.bytes[storage]
+                    self.live += self._joint.bytes[storage]
                 self._holders[storage] += 1
 
     def _release(self, number: int) -> None:
         for storage in self._joint.steps[number].storages:
             self._holders[storage] -= 1
             if self._holders[storage] == 0:
-                self._live -= self._joint.bytes[storage]
+                self.live -= self._joint.bytes[storage]
 
     def run(self, order: list[int], results: Iterable[int]) -> None:
         last: dict[int, int] = {}
@@ -140,7 +140,7 @@ class _Run:
                 dying[place].append(number)
         for place, number in enumerate(order):
             self.hold([number])
-            self.profile.append(self._live)
+            self.profile.append(self.live)
             for dead in dying[place]:
                 self._release(dead)
 

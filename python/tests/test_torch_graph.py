@@ -1,6 +1,6 @@
 """Nets out of PyTorch modules, and training steps within a capacity; skipped without PyTorch 2.4."""
 
-import importlib.util
+import importlib
 import json
 import math
 import pathlib
@@ -16,6 +16,10 @@ try:
     import torch
     from torch import nn
     from torch.nn import functional
+
+    from planlab._torch_budget import Search
+    from planlab._torch_capture import capture_step
+    from planlab._torch_fit import StepPlanner, parse_bytes, takes_plans
 
     MISSING = ""
 except ImportError as error:
@@ -79,6 +83,62 @@ if not MISSING:
                 x = x + y.transpose(1, 2).reshape(batch, length, width)
                 x = x + self.narrow[block](functional.gelu(self.wide[block](self.norms[2 * block + 1](x))))
             return functional.cross_entropy(self.head(x).flatten(0, 1), targets.flatten())
+
+    class Layers(nn.Module):
+        """Layers of one width with something after each."""
+
+        def __init__(self, after, layers=6, width=64):
+            super().__init__()
+            self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(layers))
+            self.register_buffer("scale", torch.ones(256, width))
+            self.after = after
+
+        def forward(self, x):
+            for index, layer in enumerate(self.layers):
+                x = self.after(self, index, layer(x))
+            self.scale.mul_(0.5)
+            return x.sum()
+
+    class Looked(nn.Module):
+        """A table that outweighs all that a step saves."""
+
+        def __init__(self):
+            super().__init__()
+            self.table = nn.Embedding(20000, 64)
+            self.layers = nn.ModuleList(nn.Linear(64, 64) for _ in range(4))
+
+        def forward(self, rows):
+            x = self.table(rows)
+            for layer in self.layers:
+                x = functional.gelu(layer(x))
+            return x.square().mean()
+
+    class Noise(nn.Module):
+        """Layers, and beside them a product with noise; a break makes two graphs of it."""
+
+        def __init__(self, breaks):
+            super().__init__()
+            self.layers, self.weight = Layers(gelu_layer), nn.Parameter(torch.randn(256, 64))
+            self.breaks = breaks
+
+        def forward(self, x):
+            first = self.layers(x)
+            if self.breaks:
+                torch._dynamo.graph_break()
+            return first + (self.weight * torch.rand(256, 64)).square().sum()
+
+
+def gelu_layer(module, index, x):
+    return functional.gelu(x)
+
+
+def scaled_layer(module, index, x):
+    return torch.tanh(x * (module.scale + index))
+
+
+def noisy_layer(module, index, x):
+    draws = (lambda: torch.rand(x.shape), lambda: torch.bernoulli(torch.full(x.shape, 0.5)), lambda: torch.randn(x.shape))
+    return torch.tanh(x) * draws[index % 3]()
 
 
 def perceptron():
@@ -223,14 +283,8 @@ class Graphs(unittest.TestCase):
             planlab.torch.graph(nn.Linear(1, 1), torch.randn(1), repetitions=0)
 
 
-def takes_solvers():
-    return importlib.util.find_spec("torch") and hasattr(
-        importlib.import_module("torch._inductor.custom_graph_pass"), "CustomKnapsackSolver"
-    )
-
-
 @unittest.skipIf(MISSING, MISSING)
-@unittest.skipUnless(MISSING or takes_solvers(), "this PyTorch takes no solver for its memory budget")
+@unittest.skipUnless(MISSING or takes_plans(), "this PyTorch has no place for a plan of what a step saves")
 class Fits(unittest.TestCase):
     def setUp(self):
         torch.manual_seed(0)
@@ -239,20 +293,19 @@ class Fits(unittest.TestCase):
 
     def fitted(self, module, inputs, **options):
         """The report of a step within a capacity, its counted peak, its loss and gradients."""
-        with planlab.torch.fit(**options) as solver:
+        with planlab.torch.fit(**options) as planner:
             compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
             result = train_step(module, compiled, inputs)
         module.zero_grad()
         with planlab.torch.LiveCounter() as counter:
-            train_step(module, compiled, inputs)
-        self.assertEqual(len(solver.reports), 1)
-        return solver.reports[0], counter.peak, result
+            compiled(*inputs).backward()
+        self.assertEqual(len(planner.reports), 1)
+        return planner.reports[0], counter.peak, result
 
     def assert_fits(self, make, shares):
         module, inputs = make()
         buffers = {name: value.clone() for name, value in module.named_buffers()}
-        plain = torch.compile(module, backend="aot_eager", fullgraph=True)
-        wanted = train_step(module, plain, inputs)
+        wanted = train_step(module, module, inputs)
         peaks = []
         for share in shares:
             module.load_state_dict(buffers, strict=False)
@@ -260,12 +313,19 @@ class Fits(unittest.TestCase):
             self.assertEqual(peak, report.peak, "the estimate is what is counted")
             self.assertLessEqual(peak, report.capacity)
             self.assertLessEqual(report.capacity, report.peak_of_all)
-            for one, other in zip(wanted, found, strict=True):
-                self.assertTrue(torch.equal(one, other), "loss and gradients keep every bit")
+            self.assert_equal(wanted, found)
             peaks.append(peak)
         self.assertEqual(peaks, sorted(peaks, reverse=True))
         self.assertLess(peaks[-1], peaks[0])
         return report
+
+    def assert_equal(self, wanted, found):
+        for one, other in zip(wanted, found, strict=True):
+            self.assertTrue(torch.equal(one, other), "loss and gradients keep every bit of the step without compilation")
+
+    def assert_refused(self, module, inputs, message, backend="aot_eager"):
+        with self.assertRaisesRegex(planlab.torch.NotPlanned, message), planlab.torch.fit("1GB", scheduler=None):
+            torch.compile(module, backend=backend)(*inputs)
 
     def test_transformer_fits_with_equal_gradients(self):
         report = self.assert_fits(transformer, (1.0, 0.75, 0.5))
@@ -293,16 +353,160 @@ class Fits(unittest.TestCase):
 
         self.assert_fits(lambda: (Mixed(), (torch.randn(256, 64),)), (1.0, 0.8))
 
+    def test_random_numbers_are_never_drawn_again(self):
+        report = self.assert_fits(lambda: (Layers(noisy_layer), (torch.randn(256, 64),)), (1.0, 0.85, 0.7))
+        for kind in ("rand", "bernoulli"):
+            self.assertFalse([name for name in report.recomputed if name.startswith(kind)])
+
+    def test_noise_alone_is_not_drawn_again(self):
+        weight = torch.randn(256, 64, requires_grad=True)
+
+        class Product(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.weight = nn.Parameter(weight)
+
+            def forward(self):
+                return (self.weight * torch.rand(256, 64)).square().sum()
+
+        module = Product()
+        wanted = train_step(module, module, ())
+        report, peak, found = self.fitted(module, (), share=1.0, scheduler=None)
+        self.assert_equal(wanted, found)
+        self.assertEqual(peak, report.peak)
+
+    def test_every_graph_of_a_step_is_planned(self):
+        module, inputs = Noise(breaks=True), (torch.randn(256, 64),)
+        before = module.layers.scale.clone()
+        wanted = train_step(module, module, inputs)
+        module.layers.scale.copy_(before)
+        with planlab.torch.fit(share=1.0, scheduler=None) as planner:
+            found = train_step(module, torch.compile(module, backend="aot_eager"), inputs)
+        self.assertEqual(len(planner.reports), 2)
+        self.assert_equal(wanted, found)
+
+    def test_overwritten_buffer_is_not_read_again(self):
+        self.assert_fits(lambda: (Layers(scaled_layer), (torch.randn(256, 64),)), (1.0, 0.85, 0.8))
+
+    def test_buffer_that_the_backward_pass_reads_too_late_is_refused(self):
+        module = Layers(lambda module, index, x: x * module.scale.data)
+        self.assert_refused(module, (torch.randn(256, 64),), "overwrites before it")
+
+    def test_step_that_saves_less_than_its_parameters_is_planned(self):
+        module, inputs = Looked(), (torch.randint(0, 20000, (256,)),)
+        wanted = train_step(module, module, inputs)
+        report, peak, found = self.fitted(module, inputs, share=1.0, scheduler=None)
+        self.assert_equal(wanted, found)
+        self.assertEqual(peak, report.peak)
+
+    def test_gradients_that_autograd_copies_count(self):
+        class Shared(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.first, self.second, self.wide = (nn.Parameter(torch.randn(64, 64)) for _ in range(3))
+
+            def forward(self, x):
+                return torch.tanh(x @ (self.first + self.second)).sum() + self.wide.sum()
+
+        module, inputs = Shared(), (torch.randn(4, 64),)
+        report, peak, _ = self.fitted(module, inputs, share=1.0, scheduler=None)
+        self.assertEqual(peak, report.peak)
+        self.assertGreaterEqual(peak, 3 * 4 * 64 * 64)
+
+    def test_operations_of_extensions_run_once(self):
+        calls = []
+
+        @torch.library.custom_op("planlab_tests::count", mutates_args=())
+        def count(x: torch.Tensor) -> torch.Tensor:
+            calls.append(1)
+            return x + 1
+
+        count.register_fake(torch.empty_like)
+        count.register_autograd(lambda context, gradient: gradient)
+        module = Layers(lambda module, index, x: torch.tanh(count(x).sin()))
+        inputs = (torch.randn(256, 64),)
+        with planlab.torch.fit(share=0.8, scheduler=None) as planner:
+            compiled = torch.compile(module, backend="aot_eager", fullgraph=True)
+            train_step(module, compiled, inputs)
+        calls.clear()
+        train_step(module, compiled, inputs)
+        self.assertEqual(len(calls), len(module.layers))
+        self.assertGreater(len(planner.reports[0].recomputed), 0)
+
+    def test_checkpoints_of_a_module_are_refused(self):
+        def call(module, index, x):
+            return torch.utils.checkpoint.checkpoint(lambda y: torch.tanh(y).sin(), x, use_reentrant=False)
+
+        self.assert_refused(Layers(call), (torch.randn(256, 64),), "says itself")
+
+    def test_backend_with_its_own_partitioner_is_refused(self):
+        module, inputs = perceptron()
+        self.assert_refused(module, inputs, "without a plan", backend="aot_eager_default_partitioner")
+
+    def test_blocks_do_not_nest(self):
+        with self.assertRaisesRegex(RuntimeError, "inside of another"), planlab.torch.fit("1GB"), planlab.torch.fit("1GB"):
+            self.fail("the inner block has begun")
+
+    def test_step_that_fits_is_not_searched(self):
+        module, inputs = perceptron()
+        with mock.patch.object(Search, "best_from") as search:
+            report, _, _ = self.fitted(module, inputs, capacity="1GB")
+        search.assert_not_called()
+        self.assertEqual((report.start, report.recompute_seconds), ("everything", 0.0))
+
     def test_block_without_a_plan_is_warned_of(self):
         module, x = nn.Linear(8, 8), torch.randn(4, 8)
         with self.assertWarnsRegex(UserWarning, "no graph was planned"), planlab.torch.fit("1GB"):
             module(x)
 
+    def timed_joint(self, make):
+        """A joint graph whose operations take the same time in every run."""
+        joint = capture_step(*make()).joint
+        for step in joint.steps:
+            step.seconds = 1.0 + step.number % 7
+        return joint
+
+    def test_search_improves_a_start(self):
+        joint = self.timed_joint(transformer)
+        capacity = int(Search(joint, 0, 0.0).everything().peak * 0.7)
+        search = Search(joint, capacity, 5.0)
+        for start in (search.free, []):
+            begun = search.evaluate(start)
+            _, found = search.best_from({"start": start})
+            self.assertLess(found.rank(), begun.rank())
+            self.assertLessEqual(found.peak, capacity)
+
     def test_search_improves_a_schedule(self):
+        searches = []
+        best_from = Search.best_from
+
+        def noted(search, starts):
+            found = best_from(search, starts)
+            searches.append((search, starts, found))
+            return found
+
         module, inputs = transformer()
-        report, peak, _ = self.fitted(module, inputs, share=0.6, scheduler="joint", time_limit=2.0)
-        self.assertIn(report.start, ("joint", "everything", "nothing"))
+        with mock.patch.object(Search, "best_from", autospec=True, side_effect=noted):
+            report, peak, _ = self.fitted(module, inputs, share=0.6, scheduler="joint", time_limit=2.0)
+        search, starts, (start, found) = searches[0]
+        self.assertEqual(list(starts), ["joint", "everything", "nothing"])
+        self.assertEqual((report.start, report.recompute_seconds), (start, found.seconds))
+        self.assertLessEqual(found.rank(), search.evaluate(starts["joint"]).rank())
         self.assertLessEqual(peak, report.capacity)
+
+    def test_no_capacity_above_the_least_is_refused(self):
+        for make in (residual, lambda: (Layers(scaled_layer), (torch.randn(256, 64),))):
+            joint = self.timed_joint(make)
+            most = Search(joint, 0, 0.0).everything().peak
+            with self.assertRaises(planlab.torch.DoesNotFit) as raised:
+                StepPlanner(1, scheduler=None)._search(joint, None, 1, most)
+            least = raised.exception.least
+            self.assertLess(least, most)
+            for capacity in range(least, most, max((most - least) // 9, 1)):
+                _, choice = StepPlanner(capacity, scheduler=None, time_limit=2.0)._search(joint, None, capacity, most)
+                self.assertLessEqual(choice.peak, capacity)
+            with self.assertRaises(planlab.torch.DoesNotFit):
+                StepPlanner(1, scheduler=None)._search(joint, None, least - 1, most)
 
     def test_impossible_capacity_is_refused_before_training(self):
         module, inputs = transformer()
@@ -327,12 +531,16 @@ class Fits(unittest.TestCase):
         self.assertLessEqual(names["report"].peak, 12_000_000)
 
     def test_settings_are_restored(self):
-        config = importlib.import_module("torch._functorch.config")
-        before = config.activation_memory_budget, config.activation_memory_budget_solver
+        config, partitioners = (importlib.import_module(f"torch._functorch.{name}") for name in ("config", "partitioners"))
+
+        def settings():
+            return config.joint_custom_pass, config.enable_autograd_cache, partitioners.choose_saved_values_set
+
+        before = settings()
         with self.assertRaises(ZeroDivisionError), planlab.torch.fit("1GB"):
-            self.assertNotEqual(config.activation_memory_budget, before[0])
+            self.assertNotEqual(settings()[2], before[2])
             raise ZeroDivisionError
-        self.assertEqual((config.activation_memory_budget, config.activation_memory_budget_solver), before)
+        self.assertEqual(settings(), before)
 
     def test_dynamic_shapes_are_refused(self):
         module, inputs = perceptron()
@@ -342,11 +550,9 @@ class Fits(unittest.TestCase):
     def test_wrong_arguments_are_refused(self):
         for options in ({}, {"capacity": 1, "share": 0.5}, {"share": 0.0}, {"share": 1.5}, {"capacity": "a lot"}):
             with self.subTest(options), self.assertRaises(ValueError):
-                planlab.torch.BudgetSolver(**options)
+                planlab.torch.StepPlanner(**options)
 
     def test_sizes_have_decimal_and_binary_units(self):
-        from planlab._torch_fit import parse_bytes
-
         sizes = {"500MB": 500_000_000, "2GiB": 2 << 30, "8m": 8 << 20, "1.5kB": 1500, 7: 7, "64 b": 64}
         self.assertEqual({text: parse_bytes(text) for text in sizes}, sizes)
         for text in ("", "0", "-1", "5 apples"):
@@ -367,6 +573,15 @@ class Counters(unittest.TestCase):
         self.assertEqual(counter.live, 8000)
         del second, third
         self.assertEqual(counter.live, 0)
+
+    def test_later_storages_at_the_same_address_count(self):
+        before = [torch.zeros(1000) for _ in range(8)]
+        with planlab.torch.LiveCounter() as counter:
+            first = [tensor + 1 for tensor in before]
+            del before
+            second = [tensor + 1 for tensor in first]
+        self.assertEqual(counter.live, 4000 * (len(first) + len(second)))
+        self.assertEqual(counter.peak, counter.live)
 
 
 if __name__ == "__main__":
