@@ -14,12 +14,14 @@ import planlab
 try:
     import planlab.torch
     import torch
-    from torch import nn
-    from torch.nn import functional
-
     from planlab._torch_budget import Search
     from planlab._torch_capture import capture_step
+    from planlab._torch_check import check_plan
     from planlab._torch_fit import StepPlanner, parse_bytes, takes_plans
+    from planlab._torch_joint import JointGraph
+    from planlab._torch_live import split
+    from torch import nn
+    from torch.nn import functional
 
     MISSING = ""
 except ImportError as error:
@@ -359,12 +361,10 @@ class Fits(unittest.TestCase):
             self.assertFalse([name for name in report.recomputed if name.startswith(kind)])
 
     def test_noise_alone_is_not_drawn_again(self):
-        weight = torch.randn(256, 64, requires_grad=True)
-
         class Product(nn.Module):
             def __init__(self):
                 super().__init__()
-                self.weight = nn.Parameter(weight)
+                self.weight = nn.Parameter(torch.randn(256, 64))
 
             def forward(self):
                 return (self.weight * torch.rand(256, 64)).square().sum()
@@ -388,9 +388,30 @@ class Fits(unittest.TestCase):
     def test_overwritten_buffer_is_not_read_again(self):
         self.assert_fits(lambda: (Layers(scaled_layer), (torch.randn(256, 64),)), (1.0, 0.85, 0.8))
 
-    def test_buffer_that_the_backward_pass_reads_too_late_is_refused(self):
-        module = Layers(lambda module, index, x: x * module.scale.data)
-        self.assert_refused(module, (torch.randn(256, 64),), "overwrites before it")
+    def test_input_that_is_read_after_it_is_overwritten_is_refused(self):
+        graph = torch.fx.Graph()
+        weight, buffer, tangent = (graph.placeholder(name) for name in ("primals_1", "primals_2", "tangents_1"))
+        product = graph.call_function(torch.ops.aten.mul.Tensor, (weight, buffer))
+        gradient = graph.call_function(torch.ops.aten.mul.Tensor, (tangent, buffer))
+        write = graph.call_function(torch.ops.aten.copy_.default, (buffer, product))
+        graph.output([product, gradient, None])
+        for node in (weight, buffer, tangent, product, gradient):
+            node.meta["val"] = torch.empty(4)
+        write.meta["val"] = buffer.meta["val"]
+        joint = JointGraph(graph, 1)
+        self.assertEqual([joint.steps[number].name for number in joint.writes], [write.name])
+        with self.assertRaisesRegex(planlab.torch.NotPlanned, "primals_2, which the step overwrites"):
+            check_plan(joint, split(joint, []))
+        write.replace_input_with(buffer, weight)
+        write.meta["val"] = weight.meta["val"]
+        check_plan(JointGraph(graph, 1), split(JointGraph(graph, 1), []))
+
+    def test_operation_that_may_not_run_twice_is_refused(self):
+        module, inputs = perceptron()
+        joint = capture_step(module, inputs).joint
+        with self.assertRaisesRegex(planlab.torch.NotPlanned, "native_dropout.* may not run twice"):
+            check_plan(joint, split(joint, []))
+        check_plan(joint, split(joint, Search(joint, 0, 0.0).evaluate([]).kept))
 
     def test_step_that_saves_less_than_its_parameters_is_planned(self):
         module, inputs = Looked(), (torch.randint(0, 20000, (256,)),)
