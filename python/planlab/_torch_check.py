@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ._torch_joint import JointGraph, is_mutating, is_placeholder, is_tangent, require_torch, tensors_of
+from ._torch_joint import JointGraph, is_mutating, is_placeholder, is_repeatable, is_tangent, require_torch, tensors_of
 from ._torch_live import Split
 
 
@@ -37,7 +37,8 @@ def check_plan(joint: JointGraph, plan: Split) -> None:
     ran = set(plan.forward)
     for number in plan.backward:
         step = joint.steps[number]
-        if number in ran and (step.is_fixed or is_mutating(step.node)):
+        may_repeat = is_repeatable(step.node) or step.node.op == "get_attr"
+        if number in ran and (step.is_fixed or not may_repeat):
             raise NotPlanned(f"{step.name} would run in both passes, and may not run twice")
 
 

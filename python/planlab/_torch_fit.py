@@ -49,7 +49,7 @@ class FitReport:
     recompute_seconds: float
     """Measured time of what the backward pass computes again."""
     start: str
-    """Where the search began: "everything" or "nothing" saved, the "least peak", or the scheduler whose schedule it improved."""
+    """Where the search began: "everything" or "nothing" saved, the "least peak", or the scheduler of the schedule improved."""
     saved: list[str]
     """The names of the values that the forward pass saves, parameters and inputs included."""
     recomputed: list[str]
@@ -63,9 +63,9 @@ class StepPlanner:
     far above.
 
     The peak is that of the joint graph in the order in which the partitioner executes it: what the forward pass allocates
-    and returns, what is saved, computed again and held for a moment, and the gradients of parameters. Parameters, buffers,
-    inputs, and what kernels use inside of one operation do not count. Random operations, operations of extensions, and those
-    that read a buffer which the step overwrites never run again.
+    and returns, what is saved, computed again and held for a moment, and the gradients of parameters, with the copies that
+    autograd makes of some. Parameters, buffers, inputs, and what kernels use inside of one operation do not count. Random
+    operations, operations of extensions, and those that read a buffer which the step overwrites never run again.
     """
 
     def __init__(
