@@ -4,6 +4,8 @@ mod format;
 mod measured;
 mod partitioning;
 mod pipedream;
+#[cfg(test)]
+mod testing;
 
 pub use format::ProfileFormat;
 pub use measured::{MeasuredNet, ProfileError};

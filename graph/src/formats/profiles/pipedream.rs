@@ -256,6 +256,7 @@ fn parse_sizes(given: &str, name: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::formats::profiles::testing::{maps, reads};
     use crate::formats::profiles::{ProfileError, ProfileFormat};
     use crate::{Machine, SchedulingProblem};
 
@@ -281,18 +282,6 @@ node6 -- Linear(in_features=2, out_features=1) -- forward_compute_time=1.000, ba
     fn problem(text: &str, measured: u64, batch: u64) -> Result<SchedulingProblem, ProfileError> {
         let machine = Machine::built_in("x86-pcie3").expect("built in");
         read(text, measured).expect("good").problem_at_batch("small", batch, machine)
-    }
-
-    /// The name and the bytes of each map.
-    fn maps(problem: &SchedulingProblem) -> Vec<(&str, u64)> {
-        problem.net.maps().iter().map(|map| (&map.name[..], map.bytes.get())).collect()
-    }
-
-    /// The inputs and the needs of each function.
-    fn reads(problem: &SchedulingProblem) -> Vec<(Vec<usize>, Vec<usize>)> {
-        let indices = |maps: &[MapId]| maps.iter().map(|map| map.index()).collect();
-        let functions = problem.net.functions().iter();
-        functions.map(|function| (indices(&function.inputs), indices(&function.needs))).collect()
     }
 
     #[test]

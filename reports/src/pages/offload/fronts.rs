@@ -35,8 +35,8 @@ pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
         "Every capacity here is too small for in-core training, which keeps all feature maps. Its time, in which \
          nothing waits, is the unit of the charts. The share compares the capacity with the memory of in-core training, \
          both without parameters and workspace. Ours is `joint`. The other searches of planlab (`local-search`, `exact`) \
-         are no rivals, and a schedule counts only if its buffers fit *with their offsets*. Times are simulated. Over a \
-         link of 0.001 GB/s copies never pay, so what is left is recomputation.",
+         are no rivals, and a schedule counts only if its buffers fit *with their offsets*. Times are simulated. A \
+         link of 0.001 GB/s stands for none: copies never pay, and only recomputation is left.",
     )));
     page.pieces.push(Piece::Table(machine_table(&fronts)));
     page.pieces.extend(fronts.iter().filter_map(front_figure));

@@ -91,6 +91,7 @@ fn build_net(forward: &ForwardGraph<'_>, backward: &BackwardPasses, batch: u64) 
 mod tests {
     use super::*;
     use crate::formats::profiles::ProfileFormat;
+    use crate::formats::profiles::testing::{maps, reads};
     use crate::{Machine, SchedulingProblem};
 
     /// Layers: tokens, embed, a cell with an item of its outputs, the sum of that item and embed, and a head.
@@ -142,18 +143,6 @@ mod tests {
     fn problem(text: &str, batch: u64) -> SchedulingProblem {
         let machine = Machine::built_in("x86-pcie3").expect("built in");
         read(text).expect("good").problem_at_batch("small", batch, machine).expect("a net")
-    }
-
-    /// The name and the bytes of each map.
-    fn maps(problem: &SchedulingProblem) -> Vec<(&str, u64)> {
-        problem.net.maps().iter().map(|map| (&map.name[..], map.bytes.get())).collect()
-    }
-
-    /// The inputs and the needs of each function.
-    fn reads(problem: &SchedulingProblem) -> Vec<(Vec<usize>, Vec<usize>)> {
-        let indices = |maps: &[MapId]| maps.iter().map(|map| map.index()).collect();
-        let functions = problem.net.functions().iter();
-        functions.map(|function| (indices(&function.inputs), indices(&function.needs))).collect()
     }
 
     #[test]
