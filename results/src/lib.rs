@@ -1,8 +1,8 @@
 //! The record, the crash-safe store, and the statistics.
 //!
-//! A [`Record`] is one row: a cell and a repetition. A [`Store`] keeps rows, instances and plans in a folder, and a
-//! report needs only that folder. With the feature `parquet` (on by default), rows are compacted into Parquet shards;
-//! without it there is only the journal.
+//! A [`Row`] is a cell and a repetition, with the run of its kind; a [`Record`] has that of a planner. A [`Store`] keeps
+//! rows, instances and plans in a folder, and a report needs only that folder. With the feature `parquet` (on by
+//! default), rows are compacted into Parquet shards; without it there is only the journal.
 //!
 //! Rooms from the ground up; each uses only those before it:
 //!
@@ -34,8 +34,8 @@ pub use files::{MissingShard, missing_shards};
 #[cfg(feature = "parquet")]
 pub use queries::scale;
 pub use rows::{
-    Lane, NetParts, Point, Provenance, Record, SCHEMA, Status, WorkloadKey, group_by, latest_builds,
-    planner_label, threads,
+    Lane, NetParts, PlannerRun, Point, Provenance, Record, Row, SCHEMA, Status, WorkloadKey, group_by,
+    latest_builds, planner_label, threads,
 };
 pub use show::{format, table};
 pub use store::{Merged, Notice, Repair, Store, keeps_plans, merge_stores, read_records, repair_store};
@@ -44,13 +44,13 @@ pub use store::{load_instance, load_plan};
 
 /// Rows of replays: what it costs to serve a workload's requests.
 pub mod replay {
-    pub use crate::rows::{REPLAY_SCHEMA, ReplayRow};
+    pub use crate::rows::{REPLAY_SCHEMA, ReplayRow, ReplayRun};
     pub use crate::store::{ReplayWriter, append_rows, read_rows};
 }
 
 /// Rows of schedules, and the documents that they name.
 pub mod schedule {
-    pub use crate::rows::{Disturbance, Improvement, SCHEDULE_SCHEMA, ScheduleRow, time_gap};
+    pub use crate::rows::{Disturbance, Improvement, SCHEDULE_SCHEMA, ScheduleRow, SchedulerRun, time_gap};
     pub use crate::store::{
         Document, MemoryStep, Timeline, TimelineSpan, load_document, load_timeline, read_schedules,
     };
@@ -58,6 +58,6 @@ pub mod schedule {
 
 /// Rows of framework measurements.
 pub mod framework {
-    pub use crate::rows::{FRAMEWORK_SCHEMA, FrameworkRow, PLANLAB};
+    pub use crate::rows::{FRAMEWORK_SCHEMA, FrameworkRow, FrameworkRun, PLANLAB};
     pub use crate::store::read_frameworks;
 }

@@ -143,7 +143,7 @@ impl Running<'_> {
             let old = store.record(&key, cell.repetition);
             let Some(old) = old.filter(|row| self.planners.counts(row, store.dir())) else { return true };
             // Workloads with the same content share a row, which is shown under the requested name.
-            shown = Some(Record { workload: cell.workload.as_str().into(), ..old.clone() });
+            shown = Some(old.clone().with(|row| row.workload = cell.workload.as_str().into()));
         }
         book.skip(shown);
         false

@@ -9,8 +9,8 @@ use planlab_dsa::performance::{End, Performance};
 use planlab_reports::Report;
 use planlab_results::audit::{Finding, audit, audit_replays, audit_schedules};
 use planlab_results::replay::ReplayRow;
-use planlab_results::schedule::{ScheduleRow, read_schedules};
-use planlab_results::{Record, Status, StoreError, read_records};
+use planlab_results::schedule::{ScheduleRow, SchedulerRun, read_schedules};
+use planlab_results::{PlannerRun, Record, Status, StoreError, read_records};
 use planlab_workloads::Suite;
 use serde_json::{Value, json};
 
@@ -156,7 +156,8 @@ fn print_summary<Row>(tally: &Tally<Row>, counts: Option<String>, failure: impl 
 fn summarize_schedules(scheduled: &Tally<ScheduleRow>) {
     let (count, ran) = (scheduled.rows.len(), scheduled.ran);
     let counts = (count > 0).then(|| format!("{count} rows of schedules, {ran} run now"));
-    print_summary(scheduled, counts, |ScheduleRow { scheduler, workload, status, reason, .. }| {
+    print_summary(scheduled, counts, |row| {
+        let SchedulerRun { scheduler, workload, status, reason, .. } = &row.run;
         let has_failed = status.is_failure() || *status == Status::Timeout;
         has_failed.then(|| format!("{scheduler} on {workload}: {}: {reason}", status.name()))
     });
@@ -328,7 +329,8 @@ fn unmet_expectations(suite: Option<&Suite>, planners: &Planners<'_>, tally: &Ta
 fn summarize_planners(tally: &Tally<Record>, surprises: &[String], out: &Path) {
     let noun = if tally.rows.len() == 1 { "cell" } else { "cells" };
     let counts = format!("{} {noun}, {} run now; rows in {}", tally.rows.len(), tally.ran, out.display());
-    print_summary(tally, Some(counts), |Record { planner, workload, status, reason, .. }| {
+    print_summary(tally, Some(counts), |row| {
+        let PlannerRun { planner, workload, status, reason, .. } = &row.run;
         status.is_failure().then(|| format!("{planner} on {workload}: {}: {reason}", status.name()))
     });
     surprises.iter().for_each(|surprise| print_note(surprise));
@@ -340,8 +342,9 @@ fn summarize_planners(tally: &Tally<Record>, surprises: &[String], out: &Path) {
 fn summarize_played(played: &Tally<ReplayRow>) {
     let (count, ran) = (played.rows.len(), played.ran);
     let counts = (count > 0).then(|| format!("{count} rows of online allocators, {ran} played now"));
-    print_summary(played, counts, |ReplayRow { contender, workload, performance, .. }| {
-        let Performance { status, reason, .. } = performance;
+    print_summary(played, counts, |row| {
+        let (contender, workload) = (&row.contender, &row.workload);
+        let Performance { status, reason, .. } = &row.performance;
         (*status != End::Complete).then(|| format!("{contender} on {workload}: {}: {reason}", status.name()))
     });
 }

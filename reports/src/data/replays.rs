@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use planlab_dsa::performance::{CallTime, End, Performance, Sample, Work};
-use planlab_results::Provenance;
-use planlab_results::replay::ReplayRow;
+use planlab_results::replay::{ReplayRow, ReplayRun};
 use planlab_results::statistics::{Interval, bootstrap_interval, median};
+use planlab_results::{Provenance, Row};
 
 use crate::data::natural::natural;
 use crate::data::rows::{digest, group_by};
@@ -395,9 +395,9 @@ fn summarize_rows(rows: &[ReplayRow]) -> ReplayRow {
         physical_peak: rows.iter().filter_map(|row| row.performance.physical_peak).max(),
         device_allocations: most(|row| row.performance.device_allocations),
         search_steps: most(|row| row.performance.search_steps),
-        ..row.performance
+        ..row.run.performance
     };
-    ReplayRow { performance, ..row }
+    Row { run: ReplayRun { performance, ..row.run }, ..row }
 }
 
 /// Medians over the processes with timed calls.

@@ -17,56 +17,45 @@ pub(crate) fn row(
     iteration_ms: u64,
 ) -> ScheduleRow {
     let iteration_ns = iteration_ms * 1_000_000;
-    ScheduleRow {
-        workload: format!("model/resnet50/train/b{batch}").as_str().into(),
-        problem: format!("{batch:064x}"),
-        batch,
-        rates_digest: Some("ab".repeat(32)),
-        copy_in: 12e9,
-        compute_ns: batch * 4_000_000,
-        wall_limit_ns: None,
-        work_limit: None,
-        reason: String::new(),
-        iteration_ns: Some(iteration_ns),
-        bound_ns: batch * 4_000_000,
-        kept: Some(kept),
-        swapped: Some(swapped),
-        recomputed: Some(recomputed),
-        copied_out: Some(3 * GB),
-        live_peak: Some(14 * GB),
-        best_fit_height: Some(14 * GB),
-        height: Some(14 * GB),
-        height_bound: Some(14 * GB),
-        disturbed: vec![Disturbance {
+    fixtures::schedule(&format!("{scheduler} {batch}"), scheduler).with(|row| {
+        row.workload = format!("model/resnet50/train/b{batch}").as_str().into();
+        row.problem = format!("{batch:064x}");
+        row.batch = batch;
+        row.rates_digest = Some("ab".repeat(32));
+        row.copy_in = 12e9;
+        row.compute_ns = batch * 4_000_000;
+        row.wall_limit_ns = None;
+        row.work_limit = None;
+        row.reason = String::new();
+        row.iteration_ns = Some(iteration_ns);
+        row.bound_ns = batch * 4_000_000;
+        (row.kept, row.swapped, row.recomputed) = (Some(kept), Some(swapped), Some(recomputed));
+        row.copied_out = Some(3 * GB);
+        (row.live_peak, row.best_fit_height) = (Some(14 * GB), Some(14 * GB));
+        (row.height, row.height_bound) = (Some(14 * GB), Some(14 * GB));
+        row.disturbed = vec![Disturbance {
             percent: 20,
             draws: 50,
             median_ns: iteration_ns * 11 / 10,
             worst_ns: iteration_ns * 13 / 10,
             compute_ns: batch * 4_040_000,
-        }],
-        elapsed_ns: Some(5_000_000),
-        work: 41,
-        started_ns: batch,
-        ..fixtures::schedule(&format!("{scheduler} {batch}"), scheduler)
-    }
+        }];
+        row.elapsed_ns = Some(5_000_000);
+        row.work = 41;
+        row.started_ns = batch;
+    })
 }
 
 /// A run without a schedule.
 pub(crate) fn without(scheduler: &str, batch: u64, status: Status, reason: &str) -> ScheduleRow {
-    ScheduleRow {
-        status,
-        reason: reason.to_owned(),
-        iteration_ns: None,
-        kept: None,
-        swapped: None,
-        recomputed: None,
-        live_peak: None,
-        best_fit_height: None,
-        height: None,
-        height_bound: None,
-        disturbed: Vec::new(),
-        ..row(scheduler, batch, [0; 3], 1)
-    }
+    row(scheduler, batch, [0; 3], 1).with(|row| {
+        row.status = status;
+        row.reason = reason.to_owned();
+        (row.iteration_ns, row.live_peak, row.best_fit_height) = (None, None, None);
+        (row.kept, row.swapped, row.recomputed) = (None, None, None);
+        (row.height, row.height_bound) = (None, None);
+        row.disturbed = Vec::new();
+    })
 }
 
 fn timeline() -> Timeline {
@@ -85,14 +74,13 @@ fn timeline() -> Timeline {
 /// In-core up to 128; `PoocH` up to 512, the discarding one with offsets that do not fit.
 fn rows() -> Vec<ScheduleRow> {
     let schedule = "d".repeat(64);
-    let retain = ScheduleRow { schedule: Some(schedule), ..row("pooch/retain", 512, [66, 8, 31], 2_500) };
-    let discard = ScheduleRow {
-        best_fit_height: Some(18 * GB),
-        height: Some(16_243_000_000),
-        schedule: Some("e".repeat(64)),
-        ..row("pooch/discard", 512, [66, 12, 27], 2_100)
-    };
-    let online = ScheduleRow { best_fit_height: Some(16 * GB), ..row("swap-all", 512, [0, 105, 0], 6_000) };
+    let retain = row("pooch/retain", 512, [66, 8, 31], 2_500).with(|row| row.schedule = Some(schedule));
+    let discard = row("pooch/discard", 512, [66, 12, 27], 2_100).with(|row| {
+        row.best_fit_height = Some(18 * GB);
+        row.height = Some(16_243_000_000);
+        row.schedule = Some("e".repeat(64));
+    });
+    let online = row("swap-all", 512, [0, 105, 0], 6_000).with(|row| row.best_fit_height = Some(16 * GB));
     vec![
         row("in-core", 128, [105, 0, 0], 512),
         without("in-core", 512, Status::Unknown, "out of memory: 41 of 14 bytes"),
@@ -198,7 +186,7 @@ fn the_paper_stands_beside_its_own_machine_alone() {
     files.has("tables/offload-claims.csv", claims);
     files.has("offload.html", ["figure 17 (images per second by batch"]);
     let elsewhere: Vec<ScheduleRow> =
-        rows().into_iter().map(|row| ScheduleRow { copy_out: 48e9, copy_in: 48e9, ..row }).collect();
+        rows().into_iter().map(|row| row.with(|row| (row.copy_out, row.copy_in) = (48e9, 48e9))).collect();
     let files = report(&elsewhere);
     assert!(!files.contains_key("tables/offload-table-3.csv"));
     assert!(!files.text("offload.html").contains("Beside the paper"));
@@ -222,11 +210,8 @@ fn failures_are_seen_on_both_pages_and_count_nowhere_else() {
     let mut crash = without("checkpoints/chen", 512, Status::Crashed, "signal <SEGV>");
     (crash.signal, crash.stderr_tail) = (Some(11), "first\nlast <line>\n".to_owned());
     // A false claim does not count, although its row has a time.
-    let lie = ScheduleRow {
-        status: Status::OverCapacity,
-        reason: "more than there is".to_owned(),
-        ..row("liar", 512, [105, 0, 0], 1)
-    };
+    let lie = row("liar", 512, [105, 0, 0], 1)
+        .with(|row| (row.status, row.reason) = (Status::OverCapacity, "more than there is".to_owned()));
     all.extend([crash, lie, without("slow", 512, Status::Timeout, "no answer in time")]);
     let files = report(&all);
     let page = files.text("offload.html");
@@ -293,11 +278,8 @@ fn a_page_draws_so_many_events_and_says_what_it_leaves_out() {
 #[test]
 fn the_last_run_of_a_cell_counts_and_a_report_made_again_is_the_same() {
     let mut all = rows();
-    let again = ScheduleRow {
-        cell: "another seed".to_owned(),
-        started_ns: 9_999,
-        ..row("pooch/retain", 512, [66, 9, 30], 3_000)
-    };
+    let again = row("pooch/retain", 512, [66, 9, 30], 3_000)
+        .with(|row| (row.cell, row.started_ns) = ("another seed".to_owned(), 9_999));
     all.push(again);
     let timelines = [("d".repeat(64), timeline())];
     let dir = store(&all, &timelines);

@@ -13,13 +13,12 @@ fn video(size: u64) -> String {
 
 /// A net with videos of this size at batch 1.
 fn at_size(row: ScheduleRow, size: u64) -> ScheduleRow {
-    ScheduleRow {
-        cell: format!("{} {size}", row.cell),
-        workload: video(size).as_str().into(),
-        problem: format!("{size:064x}"),
-        compute_ns: size * 1_000_000,
-        ..row
-    }
+    row.with(|row| {
+        row.cell = format!("{} {size}", row.cell);
+        row.workload = video(size).as_str().into();
+        row.problem = format!("{size:064x}");
+        row.compute_ns = size * 1_000_000;
+    })
 }
 
 /// Sizes 512, which fits, and 768 and 896, which do not.
@@ -73,11 +72,8 @@ fn the_claims_of_figures_21_and_22_are_of_sizes_beyond_the_memory() {
     let line = claims.split(loss).nth(1).expect("a line").lines().next().expect("its rest");
     assert!(line.ends_with(",pooch/retain,1,5.88 %,within"), "{line}");
     claims.has(["pooch-over-superneurons-resnext101-3d-x86,21,PoocH is faster than SuperNeurons,"]);
-    let power9 = |row: ScheduleRow| ScheduleRow {
-        machine: "power9-nvlink2".to_owned(),
-        copy_out: 54e9,
-        copy_in: 54e9,
-        ..row
+    let power9 = |row: ScheduleRow| {
+        row.with(|row| (row.machine, row.copy_out, row.copy_in) = ("power9-nvlink2".to_owned(), 54e9, 54e9))
     };
     let rows: Vec<ScheduleRow> = videos().into_iter().map(power9).collect();
     let claims = [",pooch-resnext101-3d-loss-power9,22,", ",pooch-fastest-power9,16,"];
@@ -91,7 +87,7 @@ fn what_the_steps_gain_is_drawn_for_each_machine() {
     rows.extend(resnet50.map(|(scheduler, ms)| row(scheduler, 512, [0, 105, 0], ms)));
     rows.extend(resnet50.map(|(scheduler, ms)| row(scheduler, 64, [0, 105, 0], ms)));
     let elsewhere = row("swap-all", 512, [0, 105, 0], 9);
-    rows.push(ScheduleRow { cell: "h".to_owned(), machine: "h100-pcie5".to_owned(), ..elsewhere });
+    rows.push(elsewhere.with(|row| (row.cell, row.machine) = ("h".to_owned(), "h100-pcie5".to_owned())));
     let files = report(&rows);
     insta::assert_snapshot!(files.text("tables/offload-steps.csv"), @r"
     net,input,machine,copies_gb,capacity_gb,batch,scheduler,times,fits
@@ -125,14 +121,14 @@ fn speeds(rows: &[ScheduleRow]) -> Vec<String> {
 
 #[test]
 fn measured_times_and_machines_of_one_name_are_cases_of_their_own() {
-    let other = |batch, ms| ScheduleRow {
-        cell: "other".to_owned(),
-        problem: "f".repeat(64),
-        ..row("pooch/retain", batch, [66, 8, 31], ms)
+    let other = |batch, ms| {
+        row("pooch/retain", batch, [66, 8, 31], ms)
+            .with(|row| (row.cell, row.problem) = ("other".to_owned(), "f".repeat(64)))
     };
     let times = Some("given".to_owned());
-    let measured = ScheduleRow { times, compute_ns: 1, started_ns: 9_999, ..other(512, 2_000) };
-    let machine = ScheduleRow { rates_digest: Some("0123456789".to_owned()), ..other(256, 1_000) };
+    let measured =
+        other(512, 2_000).with(|row| (row.times, row.compute_ns, row.started_ns) = (times, 1, 9_999));
+    let machine = other(256, 1_000).with(|row| row.rates_digest = Some("0123456789".to_owned()));
     for (other, expected) in [
         (measured, ["512|256|given times", "512|204.8|"]),
         (machine, ["256|256|machine 01234567", "512|204.8|machine abababab"]),
@@ -143,25 +139,21 @@ fn measured_times_and_machines_of_one_name_are_cases_of_their_own() {
 
 #[test]
 fn older_rows_join_the_only_machine_and_a_replaced_problem_does_not() {
-    let old = |row: ScheduleRow| ScheduleRow { rates_digest: None, times: None, ..row };
+    let old = |row: ScheduleRow| row.with(|row| (row.rates_digest, row.times) = (None, None));
     let rows = [
         old(row("pooch/retain", 128, [66, 8, 31], 500)),
         row("pooch/retain", 512, [66, 8, 31], 2_500),
-        old(ScheduleRow {
-            cell: "old".to_owned(),
-            problem: "f".repeat(64),
-            compute_ns: 1_000,
-            started_ns: 0,
-            ..row("in-core", 512, [105, 0, 0], 1_000)
-        }),
+        old(row("in-core", 512, [105, 0, 0], 1_000).with(|row| {
+            row.cell = "old".to_owned();
+            row.problem = "f".repeat(64);
+            row.compute_ns = 1_000;
+            row.started_ns = 0;
+        })),
     ];
     assert_eq!(speeds(&rows), ["128|256|", "512|204.8|", "512|512|replaced problems"]);
     // With two machines the assignment is not possible.
-    let other = ScheduleRow {
-        cell: "other".to_owned(),
-        rates_digest: Some("c".repeat(64)),
-        ..row("pooch/retain", 64, [66, 8, 31], 500)
-    };
+    let other = row("pooch/retain", 64, [66, 8, 31], 500)
+        .with(|row| (row.cell, row.rates_digest) = ("other".to_owned(), Some("c".repeat(64))));
     let rows = [rows[0].clone(), rows[1].clone(), other];
     assert_eq!(
         speeds(&rows),
@@ -171,47 +163,45 @@ fn older_rows_join_the_only_machine_and_a_replaced_problem_does_not() {
 
 #[test]
 fn narrower_limits_replace_no_wider_ones() {
-    let wide = ScheduleRow {
-        wall_limit_ns: Some(60_000_000_000),
-        planner_wall_ns: Some(2_000_000_000),
-        ..row("pooch/retain", 512, [66, 8, 31], 2_500)
-    };
-    let narrow = ScheduleRow {
-        cell: "narrow".to_owned(),
-        work_limit: Some(200),
-        started_ns: 9_999,
-        iteration_ns: Some(5_000_000_000),
-        ..wide.clone()
-    };
+    let wide = row("pooch/retain", 512, [66, 8, 31], 2_500)
+        .with(|row| (row.wall_limit_ns, row.planner_wall_ns) = (Some(60_000_000_000), Some(2_000_000_000)));
+    let narrow = wide.clone().with(|row| {
+        row.cell = "narrow".to_owned();
+        row.work_limit = Some(200);
+        row.started_ns = 9_999;
+        row.iteration_ns = Some(5_000_000_000);
+    });
     let (one, two) = (wide.clone(), narrow.clone());
     assert_eq!(speeds(&[one, two]), ["512|204.8|"]);
     // If there are no wider limits, the page states the narrow ones.
-    let alone = ScheduleRow { batch: 640, problem: "6".repeat(64), ..narrow.clone() };
+    let alone = narrow.clone().with(|row| (row.batch, row.problem) = (640, "6".repeat(64)));
     let files = report(&[wide.clone(), alone]);
     let speed = files.text("tables/offload-speed.csv");
     speed.has([",yes,60.0 s; placed in 2.00 s,\n", ",yes,\"60.0 s, 200 simulated; placed in 2.00 s\",\n"]);
     let said = "1 of 2 runs had narrower limits than the others (batch 640; pooch/retain).";
     files.has("offload.html", [said]);
     // Another planner gives other answers on what fits.
-    let best_fit = ScheduleRow { planner: "best-fit".to_owned(), ..narrow };
+    let best_fit = narrow.with(|row| row.planner = "best-fit".to_owned());
     assert_eq!(speeds(&[wide, best_fit]), ["512|102.4|placed by best-fit", "512|204.8|placed by portfolio"]);
 }
 
 #[test]
 fn failures_over_two_links_differ() {
     let crash = without("checkpoints/chen", 512, Status::Crashed, "signal 11");
-    let faster = ScheduleRow { cell: "fast".to_owned(), copy_out: 16e9, copy_in: 16e9, ..crash.clone() };
+    let faster =
+        crash.clone().with(|row| (row.cell, row.copy_out, row.copy_in) = ("fast".to_owned(), 16e9, 16e9));
     let lines = [",x86-pcie3,12,14.95,", ",x86-pcie3,16,14.95,"];
     report(&[crash, faster]).has("tables/offload-failures.csv", lines);
 }
 
 #[test]
 fn batches_and_inputs_that_both_change_are_cases_by_what_changes_more() {
-    let sized = |batch: u64, size: u64| ScheduleRow {
-        cell: format!("{batch} {size}"),
-        workload: format!("model/unet/train/b{batch}/i{size}").as_str().into(),
-        problem: format!("{batch} {size}"),
-        ..row("in-core", batch, [9, 0, 0], 100)
+    let sized = |batch: u64, size: u64| {
+        row("in-core", batch, [9, 0, 0], 100).with(|row| {
+            row.cell = format!("{batch} {size}");
+            row.workload = format!("model/unet/train/b{batch}/i{size}").as_str().into();
+            row.problem = format!("{batch} {size}");
+        })
     };
     let rows: Vec<ScheduleRow> =
         [1, 2, 4].into_iter().flat_map(|batch| [256, 512].map(|size| sized(batch, size))).collect();

@@ -14,19 +14,18 @@ const ROOM: u64 = 40 * GB;
 /// A run in this percentage of the memory of in-core training, in which an iteration takes 2048 ms.
 fn in_share(row: ScheduleRow, percent: u64) -> ScheduleRow {
     let capacity = BASE + ROOM / 100 * percent;
-    ScheduleRow {
-        cell: format!("{} in {percent}", row.cell),
-        problem: format!("{capacity:064x}"),
-        capacity,
-        base: BASE,
-        in_core_bytes: Some(BASE + ROOM),
-        bound_scope: "any".to_owned(),
-        live_peak: row.live_peak.map(|_| capacity),
-        best_fit_height: row.best_fit_height.map(|_| capacity),
-        height: row.height.map(|_| capacity),
-        height_bound: row.height_bound.map(|_| capacity),
-        ..row
-    }
+    row.with(|row| {
+        row.cell = format!("{} in {percent}", row.cell);
+        row.problem = format!("{capacity:064x}");
+        row.capacity = capacity;
+        row.base = BASE;
+        row.in_core_bytes = Some(BASE + ROOM);
+        row.bound_scope = "any".to_owned();
+        row.live_peak = row.live_peak.map(|_| capacity);
+        row.best_fit_height = row.best_fit_height.map(|_| capacity);
+        row.height = row.height.map(|_| capacity);
+        row.height_bound = row.height_bound.map(|_| capacity);
+    })
 }
 
 fn scheduled(scheduler: &str, percent: u64, iteration_ms: u64) -> ScheduleRow {
@@ -105,7 +104,7 @@ fn slow_rivals_are_left_out_of_the_chart_and_named() {
 fn a_rival_counts_only_if_its_offsets_fit() {
     let mut all = rows();
     let misfit = scheduled("swap-all", 90, 2050);
-    all.push(ScheduleRow { height: Some(99 * GB), ..misfit });
+    all.push(misfit.with(|row| row.height = Some(99 * GB)));
     let files = report(&all);
     files.has("tables/offload-fronts.csv", [",0.9,40.3,2048000000,2080000000,pofo,1.015625,"]);
     files.has("fronts.html", ["in 1 of 2 (50.00 %) cells."]);
@@ -133,7 +132,7 @@ fn one_capacity_enough_memory_or_rivals_alone_make_no_front() {
 
 #[test]
 fn a_front_of_older_rows_has_bytes_alone() {
-    let older = |row: ScheduleRow| ScheduleRow { in_core_bytes: None, ..row };
+    let older = |row: ScheduleRow| row.with(|row| row.in_core_bytes = None);
     let files = report(&rows().into_iter().map(older).collect::<Vec<_>>());
     let table = files.text("tables/offload-fronts.csv");
     assert!(table.starts_with("net,machine,copies_gb,capacity_gb,batch,ours_ns,"), "{table}");
@@ -142,12 +141,13 @@ fn a_front_of_older_rows_has_bytes_alone() {
 
 #[test]
 fn links_make_fronts_of_their_own() {
-    let slow = |row: ScheduleRow| ScheduleRow {
-        cell: format!("{} slow", row.cell),
-        problem: row.problem.replacen('0', "1", 1),
-        copy_out: 1e6,
-        copy_in: 1e6,
-        ..row
+    let slow = |row: ScheduleRow| {
+        row.with(|row| {
+            row.cell = format!("{} slow", row.cell);
+            row.problem = row.problem.replacen('0', "1", 1);
+            row.copy_out = 1e6;
+            row.copy_in = 1e6;
+        })
     };
     let all: Vec<ScheduleRow> = rows().into_iter().chain(rows().into_iter().map(slow)).collect();
     let files = report(&all);
@@ -162,10 +162,8 @@ const FRONTS: &str = "tables/offload-fronts.csv";
 
 #[test]
 fn bound_of_a_failed_run_is_not_proven() {
-    let lies = [Status::BoundRefuted, Status::BadOutput, Status::InvalidPlan].map(|status| ScheduleRow {
-        status,
-        bound_ns: 2_250_000_000,
-        ..scheduled(status.name(), 50, 2400)
+    let lies = [Status::BoundRefuted, Status::BadOutput, Status::InvalidPlan].map(|status| {
+        scheduled(status.name(), 50, 2400).with(|row| (row.status, row.bound_ns) = (status, 2_250_000_000))
     });
     let all: Vec<ScheduleRow> = rows().into_iter().chain(lies).collect();
     report(&all).has(FRONTS, [",2300000000,2200000000,rotor,0.956521739,2048000000,0.123046875\n"]);
@@ -174,7 +172,7 @@ fn bound_of_a_failed_run_is_not_proven() {
 #[test]
 fn bound_that_a_schedule_of_another_refutes_is_shown() {
     let mut all = rows();
-    all.push(ScheduleRow { bound_ns: 2_400_000_000, ..scheduled("exact", 50, 2400) });
+    all.push(scheduled("exact", 50, 2400).with(|row| row.bound_ns = 2_400_000_000));
     let files = report(&all);
     files.has(FRONTS, [",2300000000,2200000000,rotor,0.956521739,2400000000,-0.041666667\n"]);
     let claim =
@@ -192,12 +190,11 @@ fn bound_that_a_schedule_of_another_refutes_is_shown() {
 
 /// The same run on another machine with the key of the first.
 fn on_other_rates(row: ScheduleRow) -> ScheduleRow {
-    ScheduleRow {
-        cell: format!("{} on another", row.cell),
-        problem: row.problem.replacen('0', "2", 1),
-        rates_digest: Some("cd".repeat(32)),
-        ..row
-    }
+    row.with(|row| {
+        row.cell = format!("{} on another", row.cell);
+        row.problem = row.problem.replacen('0', "2", 1);
+        row.rates_digest = Some("cd".repeat(32));
+    })
 }
 
 #[test]
@@ -207,11 +204,11 @@ fn capacities_of_different_machines_make_no_front() {
     let with_all = |second: [ScheduleRow; 2]| report(&[first(), second].concat());
     assert!(with_all(second()).contains_key(FRONTS));
     assert!(!with_all(second().map(on_other_rates)).contains_key(FRONTS), "other rates");
-    let planned = |row: ScheduleRow| ScheduleRow { planner: "best-fit".to_owned(), ..row };
+    let planned = |row: ScheduleRow| row.with(|row| row.planner = "best-fit".to_owned());
     assert!(!with_all(second().map(planned)).contains_key(FRONTS), "another planner");
-    let given = |row: ScheduleRow| ScheduleRow { times: Some("given".to_owned()), ..row };
+    let given = |row: ScheduleRow| row.with(|row| row.times = Some("given".to_owned()));
     assert!(!with_all(second().map(given)).contains_key(FRONTS), "other times");
-    let faster = |row: ScheduleRow| ScheduleRow { compute_ns: 2_000_000_000, ..row };
+    let faster = |row: ScheduleRow| row.with(|row| row.compute_ns = 2_000_000_000);
     assert!(!with_all(second().map(faster)).contains_key(FRONTS), "another time in-core");
 }
 
@@ -223,7 +220,7 @@ fn front_stays_whole_beside_other_machines_in_some_capacities() {
     assert_eq!(report(&all).text(FRONTS), alone.text(FRONTS));
     let older = |row: ScheduleRow| {
         let is_older = row.capacity == BASE + ROOM / 2;
-        if is_older { ScheduleRow { rates_digest: None, times: None, ..row } } else { row }
+        if is_older { row.with(|row| (row.rates_digest, row.times) = (None, None)) } else { row }
     };
     let all: Vec<ScheduleRow> = rows().into_iter().map(older).collect();
     assert_eq!(report(&all).text(FRONTS), alone.text(FRONTS));
@@ -238,7 +235,7 @@ fn fronts_of_one_name_are_told_apart() {
         ["machine abababab)\",3,2,1,", "machine cdcdcdcd)\",3,2,1,"],
     );
     assert_eq!(files.text(FRONTS).lines().count(), 1 + 6);
-    let faster = |row: ScheduleRow| ScheduleRow { compute_ns: 2_000_000_000, ..row };
+    let faster = |row: ScheduleRow| row.with(|row| row.compute_ns = 2_000_000_000);
     let others = [scheduled("joint", 70, 2200), scheduled("joint", 40, 2400)].map(faster);
     let all: Vec<ScheduleRow> = rows().into_iter().chain(others).collect();
     let files = report(&all);
@@ -253,11 +250,10 @@ fn searched(scheduler: &str, percent: u64, found: &[(u64, u64)]) -> ScheduleRow 
         work: elapsed,
         iteration_ns: iteration * 1_000_000,
     };
-    ScheduleRow {
-        trajectory: found.iter().map(improvement).collect(),
-        elapsed_ns: Some(100_000_000),
-        ..scheduled(scheduler, percent, last)
-    }
+    scheduled(scheduler, percent, last).with(|row| {
+        row.trajectory = found.iter().map(improvement).collect();
+        row.elapsed_ns = Some(100_000_000);
+    })
 }
 
 #[test]
@@ -293,7 +289,7 @@ fn the_gap_of_searches_is_shown_over_their_time() {
 fn search_below_a_refuted_bound_has_a_gap_below_0() {
     let all = [
         searched("joint", 90, &[(1, 2048)]),
-        ScheduleRow { bound_ns: 2_304_000_000, ..searched("local-search", 90, &[(1, 2304)]) },
+        searched("local-search", 90, &[(1, 2304)]).with(|row| row.bound_ns = 2_304_000_000),
     ];
     let files = report(&all);
     files.has(

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use super::finding::{Fault, Finding};
 use crate::StoreError;
 use crate::files::{MissingShard, disk, journal, missing_shards};
-use crate::rows::{Row, each_kind};
-use crate::store::torn_frameworks;
+use crate::rows::{FrameworkRun, RowKind, each_kind};
 
 /// Finds shards that a store's manifest names but that are missing. For a store without rows, also checks whether it
 /// once had some.
@@ -38,8 +37,8 @@ pub fn audit_shards(dir: impl AsRef<Path>, has_rows: bool) -> Result<Vec<Finding
 /// [`StoreError`] if a journal cannot be read.
 pub fn audit_ends(dir: impl AsRef<Path>) -> Result<Vec<Finding>, StoreError> {
     let dir = dir.as_ref();
-    let mut torn = each_kind!(R => torn::<R>(dir)?).to_vec();
-    torn.push(torn_frameworks(dir)?);
+    let mut torn = each_kind!(R => torn_line::<R>(dir)?).to_vec();
+    torn.push(torn_line::<FrameworkRun>(dir)?);
     let finding = |(path, line, bytes): (PathBuf, u64, u64)| {
         let path = path.display();
         let message =
@@ -50,7 +49,7 @@ pub fn audit_ends(dir: impl AsRef<Path>) -> Result<Vec<Finding>, StoreError> {
 }
 
 /// The journal of a kind of rows, its incomplete last line, if it has one, and the bytes left of it.
-fn torn<R: Row>(dir: &Path) -> Result<Option<(PathBuf, u64, u64)>, StoreError> {
+fn torn_line<R: RowKind>(dir: &Path) -> Result<Option<(PathBuf, u64, u64)>, StoreError> {
     let path = dir.join(R::JOURNAL);
     let torn = journal::read_journal::<R>(&path)?.torn;
     Ok(torn.map(|(line, bytes)| (path, line, bytes)))

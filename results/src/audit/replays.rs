@@ -4,7 +4,7 @@ use planlab_dsa::performance::End;
 
 use super::checks::{Place, disagree, run};
 use super::finding::{Fault, Finding};
-use crate::rows::{ReplayRow, group_by};
+use crate::rows::{ReplayRow, ReplayRun, group_by};
 
 /// All problems in a set of replays, refutations first.
 #[must_use]
@@ -29,7 +29,7 @@ fn requests(rows: &[ReplayRow], findings: &mut Vec<Finding>) {
 }
 
 fn false_replay(row: &ReplayRow) -> Option<Finding> {
-    let ReplayRow { workload, contender, device, capacity, .. } = row;
+    let ReplayRun { workload, contender, device, capacity, .. } = &row.run;
     let reserved = row.performance.reserved_peak;
     let reason = match row.performance.status {
         End::Corrupt => {

@@ -2,7 +2,7 @@
 
 use super::checks::{Place, disagree, run};
 use super::finding::{Fault, Finding};
-use crate::rows::{ScheduleRow, group_by};
+use crate::rows::{ScheduleRow, SchedulerRun, group_by};
 use crate::show::format::as_real;
 
 /// The relative difference below which two times are equal, as when a run claims a bound.
@@ -41,7 +41,7 @@ fn problems(rows: &[ScheduleRow], findings: &mut Vec<Finding>) {
 
 /// The workload with machine, links and capacity.
 fn describe_problem(row: &ScheduleRow) -> String {
-    let ScheduleRow { workload, machine, copy_out, copy_in, capacity, .. } = row;
+    let SchedulerRun { workload, machine, copy_out, copy_in, capacity, .. } = &row.run;
     format!("{workload} on {machine} ({copy_out:e} bytes/s out, {copy_in:e} in) with {capacity} bytes")
 }
 
@@ -79,7 +79,7 @@ fn covers_schedule(row: &ScheduleRow, other: &ScheduleRow) -> bool {
 
 /// What determines a problem without its capacity.
 fn names_net_and_machine(row: &ScheduleRow) -> impl PartialEq {
-    let ScheduleRow { workload, batch, machine, rates_digest, times, .. } = row;
+    let SchedulerRun { workload, batch, machine, rates_digest, times, .. } = &row.run;
     let links = [row.copy_out, row.copy_in].map(f64::to_bits);
     (workload, *batch, machine, rates_digest, times, links, [row.base, row.compute_ns])
 }
@@ -90,7 +90,7 @@ fn find_contradiction(row: &ScheduleRow) -> Option<String> {
         return row.status.is_answer().then_some(says);
     }
     let counts = [row.kept, row.swapped, row.recomputed].map(Option::unwrap_or_default);
-    let ScheduleRow { capacity, base, height, .. } = *row;
+    let SchedulerRun { capacity, base, height, .. } = row.run;
     let peak = row.live_peak.unwrap_or(0);
     // A map that is both swapped and recomputed counts once.
     if counts.iter().sum::<u64>() != row.maps {

@@ -6,17 +6,18 @@
 
 /// Declares a struct whose fields each become one or several columns; `as` gives the prefix of the column names. A
 /// field with a value after it was added later: older rows lack it and read as that value, which must be its default.
+/// A struct may have one type parameter, whose fields become columns as well.
 macro_rules! table {
-    ($(#[$meta:meta])* $vis:vis struct $name:ident as $prefix:literal {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident$(<$inner:ident>)? as $prefix:literal {
         $($(#[$field_meta:meta])* $field_vis:vis $field:ident: $kind:ty $(= $default:expr)?,)*
     }) => {
         $(#[$meta])*
-        $vis struct $name {
+        $vis struct $name$(<$inner>)? {
             $($(#[$field_meta])*
             $(#[doc = concat!("\n\nOlder rows read as `", stringify!($default), "`.")] #[serde(default)])?
             $field_vis $field: $kind,)*
         }
-        $crate::columns::columns!($name as $prefix { $($field $(= $default)?,)* });
+        $crate::columns::columns!($name$(<$inner>)? as $prefix { $($field $(= $default)?,)* });
     };
 }
 

@@ -28,8 +28,8 @@ pub(crate) fn next<T>(column: &mut std::vec::IntoIter<T>) -> T {
 
 /// Generates columns from the fields of a struct.
 macro_rules! columns {
-    ($name:ident as $prefix:literal { $($field:ident $(= $default:expr)?),* $(,)? }) => {
-        impl $crate::columns::Field for $name {
+    ($name:ident$(<$inner:ident>)? as $prefix:literal { $($field:ident $(= $default:expr)?),* $(,)? }) => {
+        impl$(<$inner: $crate::columns::Field>)? $crate::columns::Field for $name$(<$inner>)? {
             fn write(_: &str, rows: &[&Self], columns: &mut Vec<polars::prelude::Column>) {
                 $({
                     let values: Vec<_> = rows.iter().map(|row| &row.$field).collect();

@@ -9,7 +9,7 @@ use polars::prelude::*;
 
 use crate::StoreError;
 use crate::columns::{self, Field, Kind, Table};
-use crate::rows::{Record, Row};
+use crate::rows::{Record, Row, ShardedKind};
 
 /// Converts rows to a table: one column per field, in the order of [`Record`].
 ///
@@ -45,22 +45,22 @@ pub(crate) fn frame_of<'r, R: Field + 'r>(rows: impl IntoIterator<Item = &'r R>)
 const LATER: [&str; 5] =
     ["reported_ns", "orders_run", "orders_failed", "order_bound", "bound_without_in_place"];
 
-const fn file_kind<R: Row>() -> Kind {
-    Kind { name: R::KIND, version: R::KNOWN }
+const fn file_kind<R: ShardedKind>() -> Kind {
+    Kind { name: R::NAME, version: R::KNOWN }
 }
 
-pub(crate) fn encode_rows<R: Row>(rows: &[&R]) -> Result<Vec<u8>, StoreError> {
+pub(crate) fn encode_rows<R: ShardedKind>(rows: &[&Row<R>]) -> Result<Vec<u8>, StoreError> {
     let bytes = frame_of(rows.iter().copied())
         .and_then(|mut frame| columns::encode(file_kind::<R>(), Vec::new(), &mut frame));
     bytes.map_err(|error| StoreError::bad_file(Path::new("shard"), &error))
 }
 
-pub(crate) fn decode_rows<R: Row>(path: &Path, bytes: Vec<u8>) -> Result<Vec<R>, StoreError> {
-    R::read(&Table::decode_parquet(path, bytes, file_kind::<R>())?, "")
+pub(crate) fn decode_rows<R: ShardedKind>(path: &Path, bytes: Vec<u8>) -> Result<Vec<Row<R>>, StoreError> {
+    Field::read(&Table::decode_parquet(path, bytes, file_kind::<R>())?, "")
 }
 
 /// Some columns of a shard, in the order of `schema`.
-pub(crate) fn decode_columns<R: Row>(
+pub(crate) fn decode_columns<R: ShardedKind>(
     path: &Path,
     bytes: Vec<u8>,
     schema: &Schema,

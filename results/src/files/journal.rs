@@ -1,4 +1,4 @@
-//! The journal: one line per row, with its checksum.
+//! The journal: one line per row, with its checksum unless a script writes the lines.
 //!
 //! ```text
 //! 9f86d081884c7d65 {"schema":1,"cell":"..."}
@@ -7,8 +7,9 @@
 //! Each line is written in one call and flushed to disk before the next. A process that dies while writing leaves an
 //! incomplete last line, without its line feed, which is dropped. Any other line that does not match its checksum is
 //! damaged, and an error; [`repair_store`](crate::repair_store) sets it aside. A line that matches its checksum but is no known row
-//! was written by another version and stays unchanged.
+//! was written by another version and stays unchanged. Without checksums, each invalid line before the last is an error.
 
+use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::marker::PhantomData;
@@ -18,12 +19,12 @@ use serde::Deserialize;
 
 use super::disk;
 use crate::StoreError;
-use crate::rows::Row;
+use crate::rows::{Row, RowKind};
 
 /// The contents of a journal.
 #[derive(Debug)]
 pub(crate) struct Content<R> {
-    pub(crate) rows: Vec<R>,
+    pub(crate) rows: Vec<Row<R>>,
     /// Bytes up to the end of the last good line.
     pub(crate) length: u64,
     /// Whether the last good line lacks its line feed.
@@ -33,7 +34,7 @@ pub(crate) struct Content<R> {
 }
 
 /// Reads a journal; a missing file counts as an empty one.
-pub(crate) fn read_journal<R: Row>(path: &Path) -> Result<Content<R>, StoreError> {
+pub(crate) fn read_journal<R: RowKind>(path: &Path) -> Result<Content<R>, StoreError> {
     let mut content = Content { rows: Vec::new(), length: 0, unended: false, torn: None };
     let Some(bytes) = disk::read_if_there(path)? else { return Ok(content) };
     for (line, number) in journal_lines(&bytes) {
@@ -61,7 +62,7 @@ fn journal_lines(bytes: &[u8]) -> impl Iterator<Item = (&[u8], u64)> {
 
 /// The classification of a journal line.
 enum Line<R> {
-    Whole(Box<R>),
+    Whole(Box<Row<R>>),
     /// Intact, but not a row that this program knows.
     Unknown(Unknown),
     /// Incomplete: a process died while writing it, so it is the last line and lacks its end.
@@ -78,20 +79,24 @@ struct Unknown {
 
 /// The fields common to the rows of all versions.
 #[derive(Deserialize)]
-pub(crate) struct Versioned {
-    pub(crate) schema: u32,
+struct Versioned {
+    schema: u32,
 }
 
 impl Unknown {
-    fn from_json(json: &[u8], reason: &impl ToString) -> Self {
+    fn from_json(json: &[u8], reason: &dyn Display) -> Self {
         let schema = serde_json::from_slice(json).ok().map(|Versioned { schema }| schema);
         Self { schema, reason: reason.to_string() }
     }
 
-    fn error<R: Row>(self, path: &Path, line: u64) -> StoreError {
+    fn error<R: RowKind>(self, path: &Path, line: u64) -> StoreError {
         let (path, reason) = (path.to_path_buf(), self.reason);
         match self.schema {
             Some(found) if found > R::KNOWN => StoreError::Schema { path, found, known: R::KNOWN },
+            _ if !R::HAS_CHECKSUMS => {
+                let reason = format!("not a row of {}: {reason}", R::NAME);
+                StoreError::BadLine { path, line, reason }
+            }
             schema => {
                 let schema = schema.map_or_else(|| "none".to_owned(), |schema| schema.to_string());
                 let reason = format!("a row of another version of planlab (schema {schema}): {reason}");
@@ -112,7 +117,7 @@ pub(crate) struct Sorted {
 }
 
 /// Sorts the lines of a journal; a missing file counts as an empty one.
-pub(crate) fn sort_lines<R: Row>(path: &Path) -> Result<Sorted, StoreError> {
+pub(crate) fn sort_lines<R: RowKind>(path: &Path) -> Result<Sorted, StoreError> {
     let mut sorted = Sorted::default();
     let Some(bytes) = disk::read_if_there(path)? else { return Ok(sorted) };
     for (line, number) in journal_lines(&bytes) {
@@ -135,20 +140,25 @@ fn checksum(json: &[u8]) -> String {
     blake3::hash(json).to_hex()[..16].to_owned()
 }
 
-fn encode_row<R: Row>(row: &R, lines: &mut Vec<u8>) -> Result<(), StoreError> {
+fn encode_row<R: RowKind>(row: &Row<R>, lines: &mut Vec<u8>) -> Result<(), StoreError> {
     let json = serde_json::to_vec(row).map_err(|error| {
         let (cell, repetition) = row.key();
         StoreError::Row { cell: cell.to_owned(), repetition, reason: error.to_string() }
     })?;
-    lines.extend_from_slice(checksum(&json).as_bytes());
-    lines.push(b' ');
+    if R::HAS_CHECKSUMS {
+        lines.extend_from_slice(checksum(&json).as_bytes());
+        lines.push(b' ');
+    }
     lines.extend_from_slice(&json);
     lines.push(b'\n');
     Ok(())
 }
 
-fn decode_line<R: Row>(line: &[u8]) -> Line<R> {
+fn decode_line<R: RowKind>(line: &[u8]) -> Line<R> {
     let ended = line.strip_suffix(b"\n");
+    if !R::HAS_CHECKSUMS {
+        return ended.map_or(Line::Torn, decode_row);
+    }
     let json = match (check_line(ended.unwrap_or(line)), ended) {
         (Ok(json), _) => json,
         (Err(reason), Some(_)) => return Line::Damaged(reason),
@@ -158,10 +168,18 @@ fn decode_line<R: Row>(line: &[u8]) -> Line<R> {
         }
         (Err(_), None) => return Line::Torn,
     };
-    match serde_json::from_slice::<R>(json) {
-        Ok(row) if row.schema() <= R::KNOWN => Line::Whole(Box::new(row)),
-        Ok(_) => Line::Unknown(Unknown::from_json(json, &"a newer schema")),
-        Err(error) => Line::Unknown(Unknown::from_json(json, &error)),
+    decode_row(json)
+}
+
+fn decode_row<R: RowKind>(json: &[u8]) -> Line<R> {
+    let unknown = |reason: &dyn Display| Line::Unknown(Unknown::from_json(json, reason));
+    match serde_json::from_slice::<Row<R>>(json) {
+        Ok(row) if row.schema > R::KNOWN => unknown(&"a newer schema"),
+        Ok(row) => match row.run.contradiction() {
+            Some(reason) => unknown(&reason),
+            None => Line::Whole(Box::new(row)),
+        },
+        Err(error) => unknown(&error),
     }
 }
 
@@ -181,7 +199,7 @@ pub(crate) struct Journal<R> {
     rows: PhantomData<R>,
 }
 
-impl<R: Row> Journal<R> {
+impl<R: RowKind> Journal<R> {
     /// Opens the journal, cuts off an incomplete last line, and returns the contents.
     pub(crate) fn open(path: &Path) -> Result<(Self, Content<R>), StoreError> {
         let content = read_journal(path)?;
@@ -203,7 +221,7 @@ impl<R: Row> Journal<R> {
     }
 
     /// Appends rows; on return they are on disk. On failure, the journal is unchanged.
-    pub(crate) fn append(&mut self, rows: &[R]) -> Result<(), StoreError> {
+    pub(crate) fn append(&mut self, rows: &[Row<R>]) -> Result<(), StoreError> {
         let mut lines = Vec::new();
         for row in rows {
             encode_row(row, &mut lines)?;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::disk;
 use crate::StoreError;
-use crate::rows::{ReplayRow, Row as _, ScheduleRow, each_kind};
+use crate::rows::{ReplayRun, SchedulerRun, ShardedKind as _, each_kind};
 
 const FILE: &str = "manifest.json";
 /// The newest version of the file.
@@ -118,8 +118,8 @@ impl Manifest {
     /// The shards of one kind of rows, by their folder.
     pub(crate) fn shards_of(&mut self, folder: &str) -> &mut Vec<Shard> {
         match folder {
-            ReplayRow::SHARDS => &mut self.replays,
-            ScheduleRow::SHARDS => &mut self.schedules,
+            ReplayRun::SHARDS => &mut self.replays,
+            SchedulerRun::SHARDS => &mut self.schedules,
             _ => &mut self.shards,
         }
     }

@@ -12,7 +12,7 @@ use super::manifest::Manifest;
 #[cfg(feature = "parquet")]
 use super::manifest::Shard;
 use crate::StoreError;
-use crate::rows::{Row, each_kind};
+use crate::rows::{Row, ShardedKind, each_kind};
 
 /// The rows of one kind in a store that is open for writing: a journal, and the shards before it.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct Rows<R> {
     fresh: BTreeSet<usize>,
 }
 
-impl<R: Row> Rows<R> {
+impl<R: ShardedKind> Rows<R> {
     /// Opens the journal; also returns an incomplete last line.
     pub(crate) fn open(dir: &Path) -> Result<(Self, Option<(u64, u64)>), StoreError> {
         let (journal, Content { rows, torn, .. }) = Journal::open(&dir.join(R::JOURNAL))?;
@@ -33,7 +33,7 @@ impl<R: Row> Rows<R> {
     }
 
     /// Appends rows with one flush; on failure, the journal is unchanged.
-    pub(crate) fn append(&mut self, rows: &[R]) -> Result<(), StoreError> {
+    pub(crate) fn append(&mut self, rows: &[Row<R>]) -> Result<(), StoreError> {
         self.journal.append(rows)?;
         self.fresh.extend(rows.iter().filter_map(|row| self.latest.put_row(row.clone())));
         Ok(())
@@ -43,7 +43,7 @@ impl<R: Row> Rows<R> {
     /// is on disk and in the manifest before the journal is emptied.
     #[cfg(feature = "parquet")]
     pub(crate) fn compact(&mut self, dir: &Path) -> Result<Option<PathBuf>, StoreError> {
-        let rows: Vec<&R> = self.fresh.iter().map(|&at| &self.latest.rows()[at]).collect();
+        let rows: Vec<&Row<R>> = self.fresh.iter().map(|&at| &self.latest.rows()[at]).collect();
         let shard = if rows.is_empty() { None } else { Some(write_shard(dir, &rows)?) };
         self.fresh.clear();
         if !self.journal.is_empty() {
@@ -54,19 +54,19 @@ impl<R: Row> Rows<R> {
 }
 
 /// The latest row of each cell and repetition; a writer may be active.
-pub(crate) fn read_latest<R: Row>(dir: &Path) -> Result<Vec<R>, StoreError> {
+pub(crate) fn read_latest<R: ShardedKind>(dir: &Path) -> Result<Vec<Row<R>>, StoreError> {
     // The journal first: rows that a writer moves to a shard meanwhile then appear in at least one of the two.
     let journal = journal::read_journal(&dir.join(R::JOURNAL))?;
     Ok(Latest::from_rows(read_all(dir)?.into_iter().chain(journal.rows)).into_rows())
 }
 
-pub(crate) fn list_shards<R: Row>(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+pub(crate) fn list_shards<R: ShardedKind>(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     disk::list(&dir.join(R::SHARDS), "parquet")
 }
 
 /// The rows of all shards.
 #[cfg(feature = "parquet")]
-fn read_all<R: Row>(dir: &Path) -> Result<Vec<R>, StoreError> {
+fn read_all<R: ShardedKind>(dir: &Path) -> Result<Vec<Row<R>>, StoreError> {
     let mut rows = Vec::new();
     for path in list_shards::<R>(dir)? {
         rows.append(&mut read_shard(&path)?);
@@ -75,7 +75,7 @@ fn read_all<R: Row>(dir: &Path) -> Result<Vec<R>, StoreError> {
 }
 
 #[cfg(not(feature = "parquet"))]
-fn read_all<R: Row>(dir: &Path) -> Result<Vec<R>, StoreError> {
+fn read_all<R: ShardedKind>(dir: &Path) -> Result<Vec<Row<R>>, StoreError> {
     match list_shards::<R>(dir)?.into_iter().next() {
         Some(path) => {
             Err(StoreError::bad_file(&path, &"this program was built without Parquet and cannot read shards"))
@@ -86,7 +86,7 @@ fn read_all<R: Row>(dir: &Path) -> Result<Vec<R>, StoreError> {
 
 /// The rows of a shard; an empty list if the file has disappeared meanwhile.
 #[cfg(feature = "parquet")]
-fn read_shard<R: Row>(path: &Path) -> Result<Vec<R>, StoreError> {
+fn read_shard<R: ShardedKind>(path: &Path) -> Result<Vec<Row<R>>, StoreError> {
     checked_content(path)?.map_or(Ok(Vec::new()), |bytes| frame::decode_rows(path, bytes))
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn checked_content(path: &Path) -> Result<Option<Vec<u8>>, StoreError
 
 /// The shards that cannot be read.
 #[cfg(feature = "parquet")]
-pub(crate) fn damaged_shards<R: Row>(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
+pub(crate) fn damaged_shards<R: ShardedKind>(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     let mut damaged = Vec::new();
     for path in list_shards::<R>(dir)? {
         match read_shard::<R>(&path) {
@@ -124,7 +124,7 @@ pub(crate) fn damaged_shards<R: Row>(dir: &Path) -> Result<Vec<PathBuf>, StoreEr
 }
 
 #[cfg(feature = "parquet")]
-fn write_shard<R: Row>(dir: &Path, rows: &[&R]) -> Result<PathBuf, StoreError> {
+fn write_shard<R: ShardedKind>(dir: &Path, rows: &[&Row<R>]) -> Result<PathBuf, StoreError> {
     let bytes = frame::encode_rows(rows)?;
     let digest = planlab_dsa::Digest::of_bytes(&bytes).short_text();
     let folder = dir.join(R::SHARDS);
@@ -138,7 +138,7 @@ fn write_shard<R: Row>(dir: &Path, rows: &[&R]) -> Result<PathBuf, StoreError> {
 }
 
 #[cfg(feature = "parquet")]
-fn next_number<R: Row>(dir: &Path) -> Result<u64, StoreError> {
+fn next_number<R: ShardedKind>(dir: &Path) -> Result<u64, StoreError> {
     let shards = list_shards::<R>(dir)?;
     let numbers = shards.iter().filter_map(|path| {
         let name = path.file_name()?.to_str()?;
@@ -155,7 +155,7 @@ pub(crate) fn with_all(dir: &Path, mut manifest: Manifest) -> Result<Manifest, S
 }
 
 #[cfg(feature = "parquet")]
-fn name_all<R: Row>(dir: &Path, manifest: &mut Manifest) -> Result<(), StoreError> {
+fn name_all<R: ShardedKind>(dir: &Path, manifest: &mut Manifest) -> Result<(), StoreError> {
     for path in list_shards::<R>(dir)? {
         let is_named = |known: &Shard| path.file_name().is_some_and(|name| name == known.name.as_str());
         if !manifest.shards_of(R::SHARDS).iter().any(is_named) {

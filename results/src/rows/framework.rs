@@ -3,7 +3,7 @@
 use planlab_dsa::performance::End;
 use serde::{Deserialize, Serialize};
 
-use super::provenance::Provenance;
+use super::row::{Row, RowKind};
 
 /// The version of the row; raised when a field changes its meaning.
 pub const FRAMEWORK_SCHEMA: u32 = 1;
@@ -11,16 +11,13 @@ pub const FRAMEWORK_SCHEMA: u32 = 1;
 /// The contender that serves requests from a plan.
 pub const PLANLAB: &str = "planlab";
 
-/// One process: one contender on one net. Raw integers: bytes, nanoseconds.
+/// A row of a contender on a net.
+pub type FrameworkRow = Row<FrameworkRun>;
+
+/// One process: one contender on one net. The cell of its row is a digest of framework, net, mode, batch, threads,
+/// numbers of propagations, contender with its settings, machine, and for planlab the library.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FrameworkRow {
-    /// [`FRAMEWORK_SCHEMA`].
-    pub schema: u32,
-    /// Digest of everything that defines the row except the repetition: framework, net, mode, batch, threads, numbers
-    /// of propagations, contender with its settings, machine, and for planlab the library.
-    pub cell: String,
-    /// The number of the process, from 0.
-    pub repetition: u32,
+pub struct FrameworkRun {
     /// The framework with its version: `torch-1.13.0a0`, `onnxruntime-1.32.0`.
     pub framework: String,
     /// The net: `resnet18`.
@@ -73,29 +70,26 @@ pub struct FrameworkRow {
     pub plan_height: Option<u64>,
     /// Load of that plan's round.
     pub plan_load: Option<u64>,
-    /// When the process started, nanoseconds since 1970.
-    pub started_ns: u64,
-    /// Machine and build.
-    pub provenance: Provenance,
 }
 
-impl FrameworkRow {
-    /// The contradiction in this row; `None` if it is plausible.
-    pub(crate) fn contradiction(&self) -> Option<&'static str> {
+impl RowKind for FrameworkRun {
+    const KNOWN: u32 = FRAMEWORK_SCHEMA;
+    const NAME: &'static str = "frameworks";
+    const JOURNAL: &'static str = "frameworks.jsonl";
+    /// The measuring script writes the lines with Python's standard library.
+    const HAS_CHECKSUMS: bool = false;
+
+    /// A row with figures counts more than one without.
+    fn worth(&self) -> u8 {
+        (self.status == End::Complete).into()
+    }
+
+    fn contradiction(&self) -> Option<&'static str> {
         let timed = self.wall_ns.len();
         if self.cpu_ns.len() != timed || self.faults.len() != timed {
             return Some("`wall_ns`, `cpu_ns` and `faults` have different lengths");
         }
         let lacks = timed == 0 || self.digest.is_none();
         (self.status == End::Complete && lacks).then_some("it is complete, but has no times or no `digest`")
-    }
-
-    pub(crate) fn key(&self) -> (String, u32) {
-        (self.cell.clone(), self.repetition)
-    }
-
-    /// Rows with figures come before rows without; among equals the later wins.
-    pub(crate) fn rank(&self) -> (bool, u64) {
-        (self.status == End::Complete, self.started_ns)
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use planlab_dsa::{Evidence, Scope};
 
-use super::placement::Record;
+use super::placement::{PlannerRun, Record};
 use super::status::Status;
 
 /// Planners that use hand-overs where an instance permits some. In older rows they bounded any plan there, and plans
@@ -36,7 +36,7 @@ pub(crate) fn against_any_plan(mut records: Vec<Record>) -> Vec<Record> {
 
 /// Older versions measured a planner without hand-overs against the bound on plans without them, even if the instance
 /// permits some. Such a row then states the load instead, and keeps its bound apart.
-fn bound_any_plan(row: &mut Record) {
+fn bound_any_plan(row: &mut PlannerRun) {
     let bound = std::mem::replace(&mut row.bound, row.relaxed_load);
     row.bound_without_in_place = Some(bound);
     (row.bound_evidence, row.bound_scope) = (Evidence::Load, Scope::Any);

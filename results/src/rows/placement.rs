@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use planlab_dsa::{Evidence, Scope, Stop};
 use serde::{Deserialize, Serialize};
 
-use super::row::{group_by, row, row_table};
+use super::row::{Row, RowKind, ShardedKind, group_by, run_table};
 use super::status::Lane;
 use crate::columns::numbers;
 
@@ -27,11 +27,13 @@ numbers! {
     Point { elapsed_ns, height, bound }
 }
 
-row_table! {
-    /// One row: a cell and a repetition. Raw integers: bytes, nanoseconds.
-    #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-    pub struct Record {
-        ..cell,
+/// A row of a planner on an instance.
+pub type Record = Row<PlannerRun>;
+
+run_table! {
+    /// A planner on an instance.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct PlannerRun {
         /// Whether its times may be ranked.
         pub lane: Lane,
         ..workload,
@@ -88,11 +90,22 @@ row_table! {
         pub trajectory: Vec<Point>,
         /// Digest of the plan; the store keeps the plan under it.
         pub plan: Option<String>,
-        ..origin,
     }
 }
 
-row!(Record, SCHEMA, ["records", "journal.jsonl", "shards"], |row| row.status.row_worth());
+impl RowKind for PlannerRun {
+    const KNOWN: u32 = SCHEMA;
+    const NAME: &'static str = "records";
+    const JOURNAL: &'static str = "journal.jsonl";
+
+    fn worth(&self) -> u8 {
+        self.status.row_worth()
+    }
+}
+
+impl ShardedKind for PlannerRun {
+    const SHARDS: &'static str = "shards";
+}
 
 impl Record {
     /// `(height - bound) / bound`, if there is a height.

@@ -4,17 +4,18 @@
 use planlab_dsa::performance::{End, Performance, Work};
 use serde::{Deserialize, Serialize};
 
-use super::row::{row, row_table};
+use super::row::{Row, RowKind, ShardedKind, run_table};
 
 /// The version of the row; raised when a column changes its meaning.
 pub const REPLAY_SCHEMA: u32 = 1;
 
-row_table! {
-    /// One process: one contender on one workload. Raw integers: bytes, nanoseconds. Files store the fields of its
-    /// [`Performance`] alongside its own.
+/// A row of a contender on a workload.
+pub type ReplayRow = Row<ReplayRun>;
+
+run_table! {
+    /// One process: one contender on one workload. Files store the fields of its [`Performance`] alongside its own.
     #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-    pub struct ReplayRow {
-        ..cell,
+    pub struct ReplayRun {
         ..workload,
         /// The keys of the propagations in order, if they are not all of `workload`.
         pub sequence: Vec<String>,
@@ -54,7 +55,6 @@ row_table! {
         pub performance: Performance,
         /// Bytes that kernels wrote and read in one propagation, or in the whole sequence if there is one.
         pub touched_bytes: Option<u64> = None,
-        ..origin,
     }
 }
 
@@ -67,9 +67,21 @@ impl ReplayRow {
     }
 }
 
-row!(ReplayRow, REPLAY_SCHEMA, ["replays", "replays.jsonl", "replays"], |row| match row.performance.status {
-    End::Corrupt => 3,
-    End::Complete | End::OutOfMemory => 2,
-    End::Failed => 1,
-    End::Unavailable => 0,
-});
+impl RowKind for ReplayRun {
+    const KNOWN: u32 = REPLAY_SCHEMA;
+    const NAME: &'static str = "replays";
+    const JOURNAL: &'static str = "replays.jsonl";
+
+    fn worth(&self) -> u8 {
+        match self.performance.status {
+            End::Corrupt => 3,
+            End::Complete | End::OutOfMemory => 2,
+            End::Failed => 1,
+            End::Unavailable => 0,
+        }
+    }
+}
+
+impl ShardedKind for ReplayRun {
+    const SHARDS: &'static str = "replays";
+}

@@ -1,34 +1,94 @@
-//! What all rows that a store keeps have in common: a trait, and fields that are declared once.
+//! The row that a store keeps, whatever its kind.
 
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-use crate::columns::Field;
+use super::provenance::Provenance;
+use crate::columns::{Field, table};
 
-/// A row that a journal can hold.
-pub(crate) trait Row: Field + Serialize + DeserializeOwned + Clone + PartialEq {
-    /// The newest schema that this program reads.
-    const KNOWN: u32;
-    /// The kind in the shards of such rows.
-    #[cfg_attr(not(feature = "parquet"), allow(dead_code, reason = "there are no shards"))]
-    const KIND: &'static str;
-    /// The file name of the journal.
-    const JOURNAL: &'static str;
-    /// The folder name of the shards.
-    const SHARDS: &'static str;
+table! {
+    /// One row: a cell and a repetition, with the run of its kind. Files store the fields of the run alongside the others.
+    /// Raw integers: bytes, nanoseconds.
+    #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct Row<R> as "" {
+        /// The version of the row.
+        pub schema: u32,
+        /// Digest of everything that defines the cell: contents, who ran in which version with which parameters,
+        /// limits, seed.
+        pub cell: String,
+        /// The repetition, from 0.
+        pub repetition: u32,
+        /// Who ran on what, and what came of it.
+        #[serde(flatten)]
+        pub run: R,
+        /// When it started, nanoseconds since 1970.
+        pub started_ns: u64,
+        /// Machine and build.
+        pub provenance: Provenance,
+    }
+}
 
-    fn schema(&self) -> u32;
+/// The fields of the run are read as fields of the row, as they are in files: `row.height`.
+impl<R> Deref for Row<R> {
+    type Target = R;
+
+    fn deref(&self) -> &R {
+        &self.run
+    }
+}
+
+impl<R> DerefMut for Row<R> {
+    fn deref_mut(&mut self) -> &mut R {
+        &mut self.run
+    }
+}
+
+impl<R> Row<R> {
+    /// The row after a change.
+    #[must_use]
+    pub fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
 
     /// Cell and repetition: among rows with one key the latest counts.
-    fn key(&self) -> (&str, u32);
+    pub(crate) fn key(&self) -> (&str, u32) {
+        (&self.cell, self.repetition)
+    }
+}
 
-    /// When it started, in nanoseconds since 1970.
-    fn started_ns(&self) -> u64;
+/// The run of a row, by which rows are of a kind. A journal can hold it.
+pub(crate) trait RowKind: Serialize + DeserializeOwned + Clone + PartialEq {
+    /// The newest schema that this program reads.
+    const KNOWN: u32;
+    /// The name of the kind in shards and messages.
+    const NAME: &'static str;
+    /// The file name of the journal.
+    const JOURNAL: &'static str;
+    /// Whether each line of the journal begins with its checksum.
+    const HAS_CHECKSUMS: bool = true;
 
-    /// How much its result is worth beside that of another row with its key: higher is better.
+    /// How much the result is worth beside that of another row with its key: higher is better.
     fn worth(&self) -> u8;
+
+    /// The contradiction that makes the row invalid; `None` if it is plausible.
+    fn contradiction(&self) -> Option<&'static str> {
+        None
+    }
+}
+
+/// Which of the rows with one key is the best: by worth, then by start.
+pub(crate) fn rank_row<R: RowKind>(row: &Row<R>) -> (u8, u64) {
+    (row.run.worth(), row.started_ns)
+}
+
+/// A kind whose rows are moved from the journal into shards.
+pub(crate) trait ShardedKind: RowKind + Field {
+    /// The folder name of the shards.
+    const SHARDS: &'static str;
 }
 
 /// Groups things by a key; those of a group keep their order.
@@ -40,58 +100,17 @@ pub fn group_by<K: Ord, T>(all: impl IntoIterator<Item = T>, key: impl Fn(&T) ->
     groups
 }
 
-/// Implements [`Row`]: the newest schema, kind, journal and shards of such rows, and what a row is worth.
-macro_rules! row {
-    ($row:ident, $known:ident, [$kind:literal, $journal:literal, $shards:literal], $worth:expr) => {
-        impl $crate::rows::Row for $row {
-            const KNOWN: u32 = $known;
-            const KIND: &'static str = $kind;
-            const JOURNAL: &'static str = $journal;
-            const SHARDS: &'static str = $shards;
-
-            fn schema(&self) -> u32 {
-                self.schema
-            }
-
-            fn key(&self) -> (&str, u32) {
-                (&self.cell, self.repetition)
-            }
-
-            fn started_ns(&self) -> u64 {
-                self.started_ns
-            }
-
-            fn worth(&self) -> u8 {
-                let worth: fn(&Self) -> u8 = $worth;
-                worth(self)
-            }
-        }
-    };
-}
-
-/// Like [`table!`](crate::columns::table), for rows: `..group,` stands for the fields of a group at this place among
-/// the others, so that files keep the order of their columns. The groups are `cell`, `workload`, `limits`, `ending`
-/// and `origin`.
-macro_rules! row_table {
+/// Like [`table!`](crate::columns::table), for runs: `..group,` stands for the fields of a group at this place among the
+/// others, so that files keep the order of their columns. The groups are `workload`, `limits` and `ending`.
+macro_rules! run_table {
     ($(#[$meta:meta])* pub struct $name:ident { $($fields:tt)* }) => {
-        $crate::rows::row_table!(@take [$(#[$meta])* pub struct $name] [] $($fields)*);
+        $crate::rows::run_table!(@take [$(#[$meta])* pub struct $name] [] $($fields)*);
     };
     (@take [$($head:tt)*] [$($taken:tt)*]) => {
         $crate::columns::table! { $($head)* as "" { $($taken)* } }
     };
-    (@take $head:tt [$($taken:tt)*] ..cell, $($rest:tt)*) => {
-        $crate::rows::row_table!(@take $head [$($taken)*
-            /// The version of the row.
-            pub schema: u32,
-            /// Digest of everything that defines the cell: contents, who ran in which version with which parameters,
-            /// limits, seed.
-            pub cell: String,
-            /// The repetition, from 0.
-            pub repetition: u32,
-        ] $($rest)*);
-    };
     (@take $head:tt [$($taken:tt)*] ..workload, $($rest:tt)*) => {
-        $crate::rows::row_table!(@take $head [$($taken)*
+        $crate::rows::run_table!(@take $head [$($taken)*
             /// The suite that contains it, or empty.
             pub suite: String,
             /// Workload key: `chainer/alexnet/train/b32`. For several workloads in turn: their common part, or a name.
@@ -99,7 +118,7 @@ macro_rules! row_table {
         ] $($rest)*);
     };
     (@take $head:tt [$($taken:tt)*] ..limits, $($rest:tt)*) => {
-        $crate::rows::row_table!(@take $head [$($taken)*
+        $crate::rows::run_table!(@take $head [$($taken)*
             /// Seed of the run.
             pub seed: u64,
             /// Wall limit in nanoseconds.
@@ -111,7 +130,7 @@ macro_rules! row_table {
         ] $($rest)*);
     };
     (@take $head:tt [$($taken:tt)*] ..ending, $($rest:tt)*) => {
-        $crate::rows::row_table!(@take $head [$($taken)*
+        $crate::rows::run_table!(@take $head [$($taken)*
             /// The mechanism that enforced the limits: `cgroup-v2`, `cgroup-v1`, `rlimit`, `none`.
             pub mechanism: String,
             /// How the run ended. With limited memory, `feasible` and `optimal` mean that the bytes in use fit at every
@@ -129,40 +148,32 @@ macro_rules! row_table {
             pub stderr_tail: String,
         ] $($rest)*);
     };
-    (@take $head:tt [$($taken:tt)*] ..origin, $($rest:tt)*) => {
-        $crate::rows::row_table!(@take $head [$($taken)*
-            /// When it started, nanoseconds since 1970.
-            pub started_ns: u64,
-            /// Machine and build.
-            pub provenance: $crate::rows::Provenance,
-        ] $($rest)*);
-    };
     (@take $head:tt [$($taken:tt)*]
         $(#[$meta:meta])* pub $field:ident: $kind:ty $(= $default:expr)?, $($rest:tt)*) => {
-        $crate::rows::row_table!(
+        $crate::rows::run_table!(
             @take $head [$($taken)* $(#[$meta])* pub $field: $kind $(= $default)?,] $($rest)*
         );
     };
 }
 
-/// An expression for each kind of rows that a store keeps, with its type under a name.
+/// An expression for each kind of rows that a store keeps in shards, with the type of its run under a name.
 macro_rules! each_kind {
-    ($row:ident => $of:expr) => {
+    ($run:ident => $of:expr) => {
         [
             {
-                type $row = $crate::rows::Record;
+                type $run = $crate::rows::PlannerRun;
                 $of
             },
             {
-                type $row = $crate::rows::ReplayRow;
+                type $run = $crate::rows::ReplayRun;
                 $of
             },
             {
-                type $row = $crate::rows::ScheduleRow;
+                type $run = $crate::rows::SchedulerRun;
                 $of
             },
         ]
     };
 }
 
-pub(crate) use {each_kind, row, row_table};
+pub(crate) use {each_kind, run_table};

@@ -3,7 +3,7 @@
 use planlab_dsa::Evidence;
 use serde::{Deserialize, Serialize};
 
-use super::row::{row, row_table};
+use super::row::{Row, RowKind, ShardedKind, run_table};
 use crate::columns::numbers;
 use crate::show::format::as_real;
 
@@ -42,11 +42,13 @@ numbers! {
     Disturbance { percent, draws, median_ns, worst_ns, compute_ns }
 }
 
-row_table! {
-    /// One row: a scheduler on a problem, and a repetition. Raw integers: bytes, nanoseconds.
+/// A row of a scheduler on a problem.
+pub type ScheduleRow = Row<SchedulerRun>;
+
+run_table! {
+    /// A scheduler on a problem.
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-    pub struct ScheduleRow {
-        ..cell,
+    pub struct SchedulerRun {
         ..workload,
         /// Digest of the problem: the store keeps it as `problems/<digest>.jsonl`.
         pub problem: String,
@@ -140,7 +142,6 @@ row_table! {
         pub plan: Option<String>,
         /// Digest of the schedule: the store keeps it as `events/<digest>.jsonl`.
         pub schedule: Option<String>,
-        ..origin,
     }
 }
 
@@ -201,9 +202,19 @@ fn per_second(batch: u64, ns: u64) -> f64 {
 /// The relative difference of two times below which they count as equal.
 const ROUNDING: f64 = 1e-9;
 
-row!(ScheduleRow, SCHEDULE_SCHEMA, ["schedules", "schedules.jsonl", "schedules"], |row| row
-    .status
-    .row_worth());
+impl RowKind for SchedulerRun {
+    const KNOWN: u32 = SCHEDULE_SCHEMA;
+    const NAME: &'static str = "schedules";
+    const JOURNAL: &'static str = "schedules.jsonl";
+
+    fn worth(&self) -> u8 {
+        self.status.row_worth()
+    }
+}
+
+impl ShardedKind for SchedulerRun {
+    const SHARDS: &'static str = "schedules";
+}
 
 #[cfg(test)]
 mod tests {

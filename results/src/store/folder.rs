@@ -7,10 +7,9 @@ use std::path::Path;
 
 use planlab_files::first_foreign;
 
-use super::frameworks;
 use crate::StoreError;
 use crate::files::{Manifest, manifest};
-use crate::rows::{Row as _, each_kind};
+use crate::rows::{FrameworkRun, RowKind as _, ShardedKind as _, each_kind};
 
 /// Whether a folder is a store that keeps the instances and plans that its rows name. Curated records contain only
 /// rows: neither a manifest nor folders of instances and plans.
@@ -44,7 +43,7 @@ fn is_store(dir: &Path) -> bool {
         Err(_) => has("instances") || has("plans"),
     };
     each_kind!(R => has(R::JOURNAL) || has(R::SHARDS)).contains(&true)
-        || frameworks::is_there(dir)
+        || has(FrameworkRun::JOURNAL)
         || has_manifest()
 }
 

@@ -6,13 +6,12 @@ use std::path::{Path, PathBuf};
 use planlab_files::{ResolvedFolder, TemporaryFolder, remove_leftovers};
 
 use super::documents::Document;
-use super::frameworks::{self, read_frameworks};
-use super::read::{read_records, read_rows, read_schedules};
+use super::read::{read_frameworks, read_records, read_rows, read_schedules};
 use super::replays::append_rows;
 use super::writer::Store;
 use crate::StoreError;
-use crate::files::{Latest, disk};
-use crate::rows::{FrameworkRow, Record, ReplayRow, Row, ScheduleRow};
+use crate::files::{Journal, Latest, disk};
+use crate::rows::{FrameworkRun, PlannerRun, ReplayRun, Row, RowKind, SchedulerRun, rank_row};
 
 /// The result of a merge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -70,10 +69,10 @@ impl Goal {
 struct Sources {
     /// The number of rows read.
     read: usize,
-    records: Best<Record>,
-    replays: Best<ReplayRow>,
-    schedules: Best<ScheduleRow>,
-    frameworks: Vec<FrameworkRow>,
+    records: Best<PlannerRun>,
+    replays: Best<ReplayRun>,
+    schedules: Best<SchedulerRun>,
+    frameworks: Best<FrameworkRun>,
     /// Folder and path of each instance, plan and document.
     files: Vec<(&'static str, PathBuf)>,
 }
@@ -85,9 +84,7 @@ impl Sources {
             sources.read += keep_better(&mut sources.records, read_records(dir)?);
             sources.read += keep_better(&mut sources.replays, read_rows(dir)?);
             sources.read += keep_better(&mut sources.schedules, read_schedules(dir)?);
-            let frameworks = read_frameworks(dir)?;
-            sources.read += frameworks.len();
-            sources.frameworks.extend(frameworks);
+            sources.read += keep_better(&mut sources.frameworks, read_frameworks(dir)?);
             let documents = Document::ALL.map(|document| (document.name(), document.extension()));
             for (folder, extension) in
                 [("instances", "parquet"), ("plans", "parquet")].into_iter().chain(documents)
@@ -122,14 +119,16 @@ impl Sources {
         let there = Latest::from_rows(read_rows(&into)?);
         let replays = news(self.replays, |row| there.get(&row.cell, row.repetition));
         let schedules = news(self.schedules, |row| store.schedule(&row.cell, row.repetition));
-        merged.changed = records.len() + replays.len() + schedules.len();
-        if !self.frameworks.is_empty() {
-            merged.changed += frameworks::put(&into, self.frameworks)?;
-        }
+        let measured = Latest::from_rows(read_frameworks(&into)?);
+        let frameworks = news(self.frameworks, |row| measured.get(&row.cell, row.repetition));
+        merged.changed = records.len() + replays.len() + schedules.len() + frameworks.len();
         store.append_all(&records)?;
         schedules.iter().try_for_each(|row| store.append_schedule(row))?;
         if !replays.is_empty() {
             append_rows(&into, &replays)?;
+        }
+        if !frameworks.is_empty() {
+            Journal::<FrameworkRun>::open(&into.join(FrameworkRun::JOURNAL))?.0.append(&frameworks)?;
         }
         Ok(merged)
     }
@@ -146,10 +145,10 @@ fn is_absent_or_empty(folder: &Path) -> bool {
 }
 
 /// The best row of each cell and repetition.
-type Best<R> = BTreeMap<(String, u32), R>;
+type Best<R> = BTreeMap<(String, u32), Row<R>>;
 
 /// Keeps the best row of each cell and repetition; returns the number of rows given.
-fn keep_better<R: Row>(best: &mut Best<R>, rows: Vec<R>) -> usize {
+fn keep_better<R: RowKind>(best: &mut Best<R>, rows: Vec<Row<R>>) -> usize {
     let count = rows.len();
     for row in rows {
         let (cell, repetition) = row.key();
@@ -164,13 +163,13 @@ fn keep_better<R: Row>(best: &mut Best<R>, rows: Vec<R>) -> usize {
 }
 
 /// The rows that are new or better than the existing ones.
-fn news<'s, R: Row + 's>(best: Best<R>, there: impl Fn(&R) -> Option<&'s R>) -> Vec<R> {
+fn news<'s, R: RowKind + 's>(best: Best<R>, there: impl Fn(&Row<R>) -> Option<&'s Row<R>>) -> Vec<Row<R>> {
     best.into_values().filter(|row| there(row).is_none_or(|old| rank(row) > rank(old))).collect()
 }
 
 /// Ends with the text, so that different rows never rank equal.
-fn rank<R: Row>(row: &R) -> (u8, u64, String) {
-    (row.worth(), row.started_ns(), serde_json::to_string(row).unwrap_or_default())
+fn rank<R: RowKind>(row: &Row<R>) -> ((u8, u64), String) {
+    (rank_row(row), serde_json::to_string(row).unwrap_or_default())
 }
 
 /// Copies the file if it is missing; returns whether it did.

@@ -11,7 +11,7 @@
 //! <dir>/replays/<n>-<digest>.parquet  rows of replays, compacted
 //! <dir>/schedules.jsonl               rows of schedules; for their documents see `documents.rs`
 //! <dir>/schedules/<n>-<digest>.parquet rows of schedules, compacted
-//! <dir>/frameworks.jsonl              rows of frameworks, see `frameworks.rs`
+//! <dir>/frameworks.jsonl              rows of frameworks, without checksums, because a script writes them
 //! ```
 //!
 //! Files under the folders appear whole or not at all. Compaction writes the shard, then lists it in the manifest, and
@@ -20,7 +20,6 @@
 
 mod documents;
 mod folder;
-mod frameworks;
 #[cfg(feature = "parquet")]
 mod instances;
 mod merge;
@@ -34,13 +33,11 @@ pub use documents::{Document, MemoryStep, Timeline, TimelineSpan, load_document,
 pub use folder::keeps_plans;
 #[cfg(feature = "parquet")]
 pub(crate) use folder::require_store;
-pub use frameworks::read_frameworks;
-pub(crate) use frameworks::torn as torn_frameworks;
 #[cfg(feature = "parquet")]
 pub use instances::{load_instance, load_plan};
 pub use merge::{Merged, merge_stores};
 pub use notice::Notice;
-pub use read::{read_records, read_rows, read_schedules};
+pub use read::{read_frameworks, read_records, read_rows, read_schedules};
 pub use repair::{Repair, repair_store};
 pub use replays::{ReplayWriter, append_rows};
 pub use writer::Store;

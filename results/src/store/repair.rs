@@ -8,7 +8,7 @@ use crate::StoreError;
 use crate::files::{Manifest, MissingShard, disk, journal, manifest, shards};
 #[cfg(feature = "parquet")]
 use crate::rows::each_kind;
-use crate::rows::{Record, ReplayRow, Row, ScheduleRow};
+use crate::rows::{PlannerRun, ReplayRun, RowKind, SchedulerRun};
 
 /// The suffix of files that hold the damaged parts of others.
 const ASIDE: &str = ".damaged";
@@ -98,12 +98,12 @@ pub fn repair_store(dir: impl AsRef<Path>) -> Result<Vec<Repair>, StoreError> {
         // Refuses a manifest of a newer program before any change.
         manifest => drop(manifest?),
     }
-    let mut repairs: Vec<Repair> =
-        set_aside_lines::<Record>(dir)?.into_iter().chain(set_aside_lines::<ScheduleRow>(dir)?).collect();
-    let path = dir.join(ReplayRow::JOURNAL);
+    let mut repairs: Vec<Repair> = set_aside_lines::<PlannerRun>(dir)?.into_iter().collect();
+    repairs.extend(set_aside_lines::<SchedulerRun>(dir)?);
+    let path = dir.join(ReplayRun::JOURNAL);
     if path.exists() {
         let turn = replays::take_turn(&path)?;
-        repairs.extend(set_aside_lines::<ReplayRow>(dir)?);
+        repairs.extend(set_aside_lines::<ReplayRun>(dir)?);
         turn.unlock().map_err(StoreError::from_io("unlock", &path))?;
     }
     let aside = damaged_shards(dir)?;
@@ -113,7 +113,7 @@ pub fn repair_store(dir: impl AsRef<Path>) -> Result<Vec<Repair>, StoreError> {
 }
 
 /// Moves the damaged lines of a journal to the file beside it; the copy is complete before they are removed.
-fn set_aside_lines<R: Row>(dir: &Path) -> Result<Option<Repair>, StoreError> {
+fn set_aside_lines<R: RowKind>(dir: &Path) -> Result<Option<Repair>, StoreError> {
     let path = dir.join(R::JOURNAL);
     let sorted = journal::sort_lines::<R>(&path)?;
     if sorted.numbers.is_empty() {

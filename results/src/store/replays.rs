@@ -9,7 +9,7 @@ use super::folder::refuse_foreign;
 use super::notice::{Notice, torn};
 use crate::StoreError;
 use crate::files::{Journal, disk};
-use crate::rows::{ReplayRow, Row as _};
+use crate::rows::{ReplayRow, ReplayRun, RowKind as _};
 
 /// Appends rows to the replays of a folder, which is created if necessary. On return, they are on disk. A row replaces
 /// an earlier one of the same cell and repetition. Several processes may append at the same time. Returns notices about
@@ -33,7 +33,7 @@ pub struct ReplayWriter {
     path: PathBuf,
     /// The lock: its holder may write.
     turn: File,
-    journal: Journal<ReplayRow>,
+    journal: Journal<ReplayRun>,
 }
 
 impl ReplayWriter {
@@ -46,9 +46,9 @@ impl ReplayWriter {
         let dir = dir.as_ref();
         refuse_foreign(dir)?;
         disk::create_folder(dir)?;
-        let path = dir.join(ReplayRow::JOURNAL);
+        let path = dir.join(ReplayRun::JOURNAL);
         let turn = take_turn(&path)?;
-        let (journal, content) = Journal::<ReplayRow>::open(&path)?;
+        let (journal, content) = Journal::open(&path)?;
         turn.unlock().map_err(StoreError::from_io("unlock", &path))?;
         disk::sync_folder(dir)?;
         let notices = torn(&path, content.torn);

@@ -13,16 +13,16 @@ use crate::files::journal;
 use crate::files::shards::Rows;
 use crate::files::{disk, missing_shards};
 #[cfg(feature = "parquet")]
-use crate::rows::ReplayRow;
-use crate::rows::{Record, Row as _, ScheduleRow};
+use crate::rows::ReplayRun;
+use crate::rows::{PlannerRun, Record, RowKind as _, ScheduleRow, SchedulerRun, ShardedKind as _};
 
 /// A store that is open for writing. It has one writer at a time.
 #[derive(Debug)]
 pub struct Store {
     dir: PathBuf,
-    rows: Rows<Record>,
+    rows: Rows<PlannerRun>,
     /// Opened on first use: most stores have none.
-    schedules: Option<Rows<ScheduleRow>>,
+    schedules: Option<Rows<SchedulerRun>>,
     notices: Vec<Notice>,
     _lock: File,
 }
@@ -40,16 +40,16 @@ impl Store {
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, StoreError> {
         let dir = dir.as_ref();
         refuse_foreign(dir)?;
-        for folder in [dir, &dir.join(Record::SHARDS), &dir.join("instances"), &dir.join("plans")] {
+        for folder in [dir, &dir.join(PlannerRun::SHARDS), &dir.join("instances"), &dir.join("plans")] {
             disk::create_folder(folder)?;
         }
         let lock = lock(&dir.join("lock"))?;
         let (rows, cut) = Rows::open(dir)?;
         disk::sync_folder(dir)?;
-        let mut notices = torn(&dir.join(Record::JOURNAL), cut);
+        let mut notices = torn(&dir.join(PlannerRun::JOURNAL), cut);
         notices.extend(missing_shards(dir)?.into_iter().map(Notice::MissingShard));
         let mut store = Self { dir: dir.to_path_buf(), rows, schedules: None, notices, _lock: lock };
-        if dir.join(ScheduleRow::JOURNAL).exists() || dir.join(ScheduleRow::SHARDS).exists() {
+        if dir.join(SchedulerRun::JOURNAL).exists() || dir.join(SchedulerRun::SHARDS).exists() {
             store.schedules_mut()?;
         }
         Ok(store)
@@ -97,10 +97,10 @@ impl Store {
         self.rows.append(records)
     }
 
-    fn schedules_mut(&mut self) -> Result<&mut Rows<ScheduleRow>, StoreError> {
+    fn schedules_mut(&mut self) -> Result<&mut Rows<SchedulerRun>, StoreError> {
         if self.schedules.is_none() {
             let (rows, cut) = Rows::open(&self.dir)?;
-            self.notices.extend(torn(&self.dir.join(ScheduleRow::JOURNAL), cut));
+            self.notices.extend(torn(&self.dir.join(SchedulerRun::JOURNAL), cut));
             disk::sync_folder(&self.dir)?;
             self.schedules = Some(rows);
         }
@@ -142,13 +142,13 @@ impl Store {
     ///
     /// Like [`compact`](Self::compact), and like [`read_rows`](super::read_rows) if a row is damaged.
     pub fn compact_replays(&mut self) -> Result<Option<PathBuf>, StoreError> {
-        let path = self.dir.join(ReplayRow::JOURNAL);
+        let path = self.dir.join(ReplayRun::JOURNAL);
         if !path.exists() {
             return Ok(None);
         }
         let turn = replays::take_turn(&path)?;
-        let is_torn = journal::read_journal::<ReplayRow>(&path)?.torn.is_some();
-        let shard = if is_torn { None } else { Rows::<ReplayRow>::open(&self.dir)?.0.compact(&self.dir)? };
+        let is_torn = journal::read_journal::<ReplayRun>(&path)?.torn.is_some();
+        let shard = if is_torn { None } else { Rows::<ReplayRun>::open(&self.dir)?.0.compact(&self.dir)? };
         turn.unlock().map_err(StoreError::from_io("unlock", &path))?;
         Ok(shard)
     }

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use super::collect::refused;
 use crate::StoreError;
 use crate::files::{frame, journal, shards};
-use crate::rows::{Record, Row as _};
+use crate::rows::{PlannerRun, RowKind as _};
 use crate::store::require_store;
 
 /// The columns that identify a row: among rows with equal values the latest counts.
@@ -38,9 +38,9 @@ struct Rows {
 pub(super) fn scan_rows(dir: &Path) -> Result<LazyFrame, StoreError> {
     require_store(dir)?;
     // The journal first: rows that a writer moves to a shard meanwhile then appear in at least one of the two.
-    let tail = journal::read_journal::<Record>(&dir.join(Record::JOURNAL))?.rows;
+    let tail = journal::read_journal::<PlannerRun>(&dir.join(PlannerRun::JOURNAL))?.rows;
     let tail = frame::to_frame(&tail).map_err(refused)?;
-    let shards = shards::list_shards::<Record>(dir)?;
+    let shards = shards::list_shards::<PlannerRun>(dir)?;
     let mut rows = Rows { schema: tail.schema().clone(), shards, tail, numbers: None };
     rows.numbers = rows.number()?;
     let scan = ScanArgsAnonymous { schema: Some(rows.schema.clone()), name: "ROWS", ..Default::default() };
@@ -65,7 +65,7 @@ impl Rows {
         for path in &self.shards {
             // A shard that has disappeared meanwhile has no rows.
             let Some(bytes) = shards::checked_content(path)? else { continue };
-            let rows = frame::decode_columns::<Record>(path, bytes, &schema)?;
+            let rows = frame::decode_columns::<PlannerRun>(path, bytes, &schema)?;
             self.append(&mut all, rows, &mut start, predicate).map_err(refused)?;
         }
         let tail = self.tail.select(names.iter().copied()).map_err(refused)?;

@@ -38,25 +38,26 @@ fn a_lower_plan_refutes_a_claimed_bound() {
 
 #[test]
 fn a_plan_with_hand_overs_refutes_only_bounds_on_any_plan() {
-    let low = Record { hand_overs: 1, bound_scope: Scope::Any, ..row("in-place", 90, 90) };
+    let low = row("in-place", 90, 90).with(|row| (row.hand_overs, row.bound_scope) = (1, Scope::Any));
     let claim = row("exact", 100, 100);
     assert_eq!(audit(&[low.clone(), claim.clone()]), []);
-    let any = Record { bound_scope: Scope::Any, ..claim };
+    let any = claim.with(|row| row.bound_scope = Scope::Any);
     let finding = sole_finding(audit(&[low, any]), Fault::RefutedBound);
     assert!(finding.message.contains(" 100 bytes ") && finding.message.ends_with(" 90 bytes"));
 }
 
 #[test]
 fn a_bound_that_its_own_row_gave_up_is_reported_once() {
-    let liar = Record { status: Status::BoundRefuted, ..row("liar", 120, 130) };
+    let liar = row("liar", 120, 130).with(|row| row.status = Status::BoundRefuted);
     let finding = sole_finding(audit(&[row("a", 110, 100), liar]), Fault::Refuted);
     assert!(finding.message.contains(": bound-refuted: "), "{finding}");
 }
 
 #[test]
 fn statuses_that_contradict_their_row_are_found() {
-    let with =
-        |status, height, bound, target| Record { status, height, target_bytes: target, ..row("a", 0, bound) };
+    let with = |status, height, bound, target| {
+        row("a", 0, bound).with(|row| (row.status, row.height, row.target_bytes) = (status, height, target))
+    };
     let cases = [
         (with(Status::Feasible, None, 100, None), "no height"),
         (with(Status::Optimal, Some(120), 100, None), "is not its bound 100"),
@@ -76,7 +77,12 @@ fn statuses_that_contradict_their_row_are_found() {
 #[test]
 fn an_arena_that_cannot_keep_its_capacity_is_refuted_by_any_plan() {
     let (status, stop) = (Status::Infeasible, Some(Stop::Infeasible));
-    let claim = |target_bytes| Record { status, stop, height: None, target_bytes, ..row("exact", 0, 100) };
+    let claim = |target_bytes| {
+        row("exact", 0, 100).with(|row| {
+            (row.status, row.stop) = (status, stop);
+            (row.height, row.target_bytes) = (None, target_bytes);
+        })
+    };
     assert_eq!(audit(&[claim(None), claim(Some(200))]), []);
     let finding = sole_finding(audit(&[claim(None), row("a", 120, 100)]), Fault::Refuted);
     assert!(finding.message.contains(": infeasible: "), "{finding}");
@@ -86,17 +92,17 @@ fn an_arena_that_cannot_keep_its_capacity_is_refuted_by_any_plan() {
 
 #[test]
 fn rows_of_one_instance_agree_on_it() {
-    let other = Record { relaxed_load: 99, bound: 99, ..row("b", 120, 100) };
+    let other = row("b", 120, 100).with(|row| (row.relaxed_load, row.bound) = (99, 99));
     let finding = sole_finding(audit(&[row("a", 120, 100), other]), Fault::InstanceMismatch);
     assert!(finding.message.ends_with("rows disagree on the load: 100, 99"), "{finding}");
-    let moved = Record { instance: "cd".repeat(32), ..row("b", 120, 100) };
+    let moved = row("b", 120, 100).with(|row| row.instance = "cd".repeat(32));
     let finding = sole_finding(audit(&[row("a", 120, 100), moved]), Fault::InstanceMismatch);
     assert!(finding.message.contains("rows disagree on the instance: "), "{finding}");
 }
 
 #[test]
 fn missing_repetitions_are_named() {
-    let rows = [3, 1].map(|repetition| Record { repetition, ..row("a", 120, 100) });
+    let rows = [3, 1].map(|repetition| row("a", 120, 100).with(|row| row.repetition = repetition));
     let finding = sole_finding(audit(&rows), Fault::MissingRepetitions);
     assert!(finding.message.ends_with("no rows for repetitions 0, 2"), "{finding}");
 }

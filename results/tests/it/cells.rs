@@ -15,16 +15,15 @@ fn cells(rows: &[Record]) -> Cells {
 
 /// A planner's cell on a workload with a bound of 100.
 fn cell(planner: &str, workload: &str, height: u64) -> Record {
-    Record {
-        planner: planner.to_owned(),
-        workload: workload.into(),
-        instance: workload.to_owned(),
-        height: Some(height),
-        status: if height == 100 { Status::Optimal } else { Status::Feasible },
-        samples_ns: vec![height],
-        seed: 0,
-        ..row(&format!("{planner} {workload}"), 0)
-    }
+    row(&format!("{planner} {workload}"), 0).with(|row| {
+        row.planner = planner.to_owned();
+        row.workload = workload.into();
+        row.instance = workload.to_owned();
+        row.height = Some(height);
+        row.status = if height == 100 { Status::Optimal } else { Status::Feasible };
+        row.samples_ns = vec![height];
+        row.seed = 0;
+    })
 }
 
 /// The results of each planner on each workload, without a given capacity.
@@ -172,11 +171,11 @@ fn a_leaderboard_by_hand() {
     let rows = [
         cell("a", "r/x/1", 100),
         cell("a", "r/x/2", 150),
-        Record { status: Status::Crashed, height: None, ..cell("a", "r/y/1", 120) },
+        cell("a", "r/y/1", 120).with(|row| (row.status, row.height) = (Status::Crashed, None)),
         cell("b", "r/x/1", 110),
         cell("b", "r/x/2", 120),
         cell("b", "s/z/1", 130),
-        Record { target_bytes: Some(200), ..cell("c", "r/x/1", 100) },
+        cell("c", "r/x/1", 100).with(|row| row.target_bytes = Some(200)),
     ];
     let cells = cells(&rows);
     let leaders = cells.planner_leaders().expect("leaders");
@@ -203,13 +202,15 @@ fn a_leaderboard_by_hand() {
 
 #[test]
 fn a_cell_without_an_answer_counts_as_the_worst() {
-    let ends = |planner: &str, status: Status| Record { status, height: None, ..cell(planner, "r/x/1", 0) };
+    let ends = |planner: &str, status: Status| {
+        cell(planner, "r/x/1", 0).with(|row| (row.status, row.height) = (status, None))
+    };
     let rows = [
         cell("far", "r/x/1", 350),
         ends("late", Status::Timeout),
         ends("lost", Status::Unknown),
-        Record { lane: Lane::Quality, ..ends("beside", Status::OutOfMemory) },
-        Record { wall_limit_ns: None, ..ends("endless", Status::Killed) },
+        ends("beside", Status::OutOfMemory).with(|row| row.lane = Lane::Quality),
+        ends("endless", Status::Killed).with(|row| row.wall_limit_ns = None),
         ends("foreign", Status::Unsupported),
         ends("stopped", Status::Interrupted),
     ];
@@ -241,7 +242,7 @@ fn the_worst_planner_gains_nothing_by_failing() {
     for height in [150, 250, 1000] {
         let answer = mean(cell("worst", "r/x/1", height));
         for status in [Status::Timeout, Status::Crashed, Status::Unknown] {
-            let failure = Record { status, height: None, ..cell("worst", "r/x/1", 0) };
+            let failure = cell("worst", "r/x/1", 0).with(|row| (row.status, row.height) = (status, None));
             assert!(mean(failure) >= answer, "{status:?} instead of {height}");
         }
     }
@@ -251,10 +252,10 @@ fn the_worst_planner_gains_nothing_by_failing() {
 fn heights_by_hand() {
     let seeds = [110, 140, 120].map(|height| {
         let seeded = cell("a", "r/x/1", height);
-        Record { seed: height, cell: height.to_string(), ..seeded }
+        seeded.with(|row| (row.seed, row.cell) = (height, height.to_string()))
     });
-    let none = Record { status: Status::Timeout, height: None, ..cell("b", "r/x/2", 0) };
-    let handing = Record { hand_overs: 1, ..cell("in-place", "r/x/1", 60) };
+    let none = cell("b", "r/x/2", 0).with(|row| (row.status, row.height) = (Status::Timeout, None));
+    let handing = cell("in-place", "r/x/1", 60).with(|row| row.hand_overs = 1);
     let rows: Vec<Record> =
         seeds.into_iter().chain([cell("a", "r/x/2", 200), cell("b", "r/x/1", 240), none, handing]).collect();
     let cells = cells(&rows);
@@ -272,18 +273,19 @@ fn heights_by_hand() {
 
 #[test]
 fn a_limit_is_part_of_the_name_where_it_made_a_difference() {
-    let limited = |planner: &str, seconds: u64, stop| Record {
-        wall_limit_ns: Some(seconds * 1_000_000_000),
-        stop: Some(stop),
-        cell: format!("{planner} {seconds}"),
-        ..cell(planner, "r/x/1", 110)
+    let limited = |planner: &str, seconds: u64, stop| {
+        cell(planner, "r/x/1", 110).with(|row| {
+            row.wall_limit_ns = Some(seconds * 1_000_000_000);
+            row.stop = Some(stop);
+            row.cell = format!("{planner} {seconds}");
+        })
     };
     let rows = [
         limited("cut", 1, Stop::Deadline),
         limited("cut", 10, Stop::Finished),
         limited("quick", 1, Stop::Finished),
         limited("quick", 10, Stop::Finished),
-        Record { wall_limit_ns: None, cell: "endless".to_owned(), ..cell("cut", "r/x/1", 105) },
+        cell("cut", "r/x/1", 105).with(|row| (row.wall_limit_ns, row.cell) = (None, "endless".to_owned())),
     ];
     let cells = cells(&rows);
     let labels: Vec<&str> = cells.planners.iter().map(|planner| planner.label.as_str()).collect();

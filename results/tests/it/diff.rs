@@ -66,8 +66,9 @@ fn side(seed: u64, (workloads, repetitions): (usize, u32), noise: Noise, slow: (
                     let whole = (time * (noise.sample * draw.normal()).exp()) as u64;
                     whole
                 };
-                let samples_ns = (0..5).map(|_| sample()).collect();
-                rows.push(Record { repetition, samples_ns, ..cell(planner, workload) });
+                let samples_ns: Vec<u64> = (0..5).map(|_| sample()).collect();
+                let row = cell(planner, workload);
+                rows.push(row.with(|row| (row.repetition, row.samples_ns) = (repetition, samples_ns)));
             }
         }
     }
@@ -172,7 +173,9 @@ fn turn(machine: &mut Machine, workload: usize, repetition: u32, slow: (&str, f6
         let idle_ns = factor * 5_000.0 * 3.0_f64.powf(exponent / 1.5);
         let started_ns = machine.now_ns;
         let samples_ns = vec![machine.time(idle_ns)];
-        rows.push(Record { repetition, samples_ns, started_ns, ..cell(planner, workload) });
+        rows.push(cell(planner, workload).with(|row| {
+            (row.repetition, row.samples_ns, row.started_ns) = (repetition, samples_ns, started_ns);
+        }));
     }
 }
 
@@ -295,16 +298,17 @@ fn what_a_time_limit_cut_is_not_held_against_a_build() {
         let mut a = cell("lns", 1);
         a.trajectory = vec![Point { elapsed_ns: found, height: Some(1000), bound: 900 }];
         cut(&mut a);
-        let b = Record { status: Status::Timeout, height: None, ..a.clone() };
+        let b = a.clone().with(|row| (row.status, row.height) = (Status::Timeout, None));
         assert_eq!(diff(&[a], &[b]).changes[0].status_verdict, verdict, "{found}");
     }
     // Repetitions that lie apart are not chance.
     let side = |height: u64| -> Vec<Record> {
-        let cell = |repetition| Record {
-            repetition,
-            height: Some(height + u64::from(repetition)),
-            stop: Some(Stop::Deadline),
-            ..cell("lns", 1)
+        let cell = |repetition| {
+            cell("lns", 1).with(|row| {
+                row.repetition = repetition;
+                row.height = Some(height + u64::from(repetition));
+                row.stop = Some(Stop::Deadline);
+            })
         };
         (0..5).map(cell).collect()
     };
@@ -312,7 +316,7 @@ fn what_a_time_limit_cut_is_not_held_against_a_build() {
     assert_eq!(diff(&side(1000), &side(1008)).changes[0].height_verdict, Verdict::Undecided);
     assert!(diff(&side(1000), &side(1009)).changes[0].time.is_none(), "the times are the limit's");
     // If the sides were measured one after the other, the machine may have cut one short.
-    let later: Vec<Record> = side(1009).into_iter().map(|row| Record { started_ns: 9, ..row }).collect();
+    let later: Vec<Record> = side(1009).into_iter().map(|row| row.with(|row| row.started_ns = 9)).collect();
     assert_eq!(diff(&side(1000), &later).changes[0].height_verdict, Verdict::Undecided);
 }
 
@@ -320,14 +324,16 @@ fn what_a_time_limit_cut_is_not_held_against_a_build() {
 fn a_new_time_out_counts_where_the_other_side_was_well_below_the_limit() {
     // The limit is 10 s. Cells without an answer are not repeated: side B has one row.
     let verdict = |seconds: &[u64], answered: usize| {
-        let row = |(at, &seconds): (usize, &u64)| Record {
-            repetition: u32::try_from(at).expect("few"),
-            status: if at < answered { Status::Optimal } else { Status::Timeout },
-            samples_ns: vec![seconds * 1_000_000_000],
-            ..cell("exact", 1)
+        let row = |(at, &seconds): (usize, &u64)| {
+            cell("exact", 1).with(|row| {
+                row.repetition = u32::try_from(at).expect("few");
+                row.status = if at < answered { Status::Optimal } else { Status::Timeout };
+                row.samples_ns = vec![seconds * 1_000_000_000];
+            })
         };
         let a: Vec<Record> = seconds.iter().enumerate().map(row).collect();
-        let b = Record { status: Status::Timeout, height: None, samples_ns: Vec::new(), ..cell("exact", 1) };
+        let b = cell("exact", 1)
+            .with(|row| (row.status, row.height, row.samples_ns) = (Status::Timeout, None, Vec::new()));
         let (forth, back) = (diff(&a, std::slice::from_ref(&b)), diff(std::slice::from_ref(&b), &a));
         let verdicts = (forth.changes[0].status_verdict, back.changes[0].status_verdict);
         assert_eq!(forth.has_regression(), verdicts.0 == Verdict::Worse);
@@ -345,11 +351,12 @@ fn a_new_time_out_counts_where_the_other_side_was_well_below_the_limit() {
 #[test]
 fn a_planners_heights_are_judged_on_settled_cells_alone() {
     let side = |height: u64, repetitions: u32, stop: Stop| -> Vec<Record> {
-        let row = |(workload, repetition): (usize, u32)| Record {
-            repetition,
-            height: Some(height + u64::from(repetition)),
-            stop: Some(stop),
-            ..cell("lns", workload)
+        let row = |(workload, repetition): (usize, u32)| {
+            cell("lns", workload).with(|row| {
+                row.repetition = repetition;
+                row.height = Some(height + u64::from(repetition));
+                row.stop = Some(stop);
+            })
         };
         (1..=20).flat_map(|workload| (0..repetitions).map(move |at| (workload, at))).map(row).collect()
     };
@@ -382,14 +389,14 @@ fn a_proof_that_a_plan_of_the_other_side_refutes_is_a_contradiction() {
     };
     assert_eq!(found(&b, &a), 1, "whichever side it is");
     // A bound on plans without hand-overs does not apply to a plan with them; a bound on any plan does.
-    let with_hand_overs = Record { hand_overs: 1, ..a };
+    let with_hand_overs = a.with(|row| row.hand_overs = 1);
     assert_eq!(found(&with_hand_overs, &b), 0);
     b.bound_scope = Scope::Any;
     assert_eq!(found(&with_hand_overs, &b), 1);
     let infeasible = one(|row| (row.status, row.height) = (Status::Infeasible, None));
     assert_eq!(infeasible.contradictions().count(), 1);
     // A proof that no plan without hand-overs fits does not refute a plan with them either.
-    let mut no_plan = Record { status: Status::Infeasible, height: None, ..cell("best-fit", 1) };
+    let mut no_plan = cell("best-fit", 1).with(|row| (row.status, row.height) = (Status::Infeasible, None));
     assert_eq!(found(&with_hand_overs, &no_plan), 0);
     no_plan.bound_scope = Scope::Any;
     assert_eq!(found(&with_hand_overs, &no_plan), 1);
@@ -413,8 +420,8 @@ fn other_seeds_and_other_contents_are_other_cells() {
 
 #[test]
 fn the_build_that_ran_last_counts() {
-    let old = Record { height: Some(2000), ..cell("best-fit", 1) };
-    let new = Record { cell: "new".to_owned(), started_ns: 99, ..cell("best-fit", 1) };
+    let old = cell("best-fit", 1).with(|row| row.height = Some(2000));
+    let new = cell("best-fit", 1).with(|row| (row.cell, row.started_ns) = ("new".to_owned(), 99));
     let diff = diff(&[old, new], &[cell("best-fit", 1)]);
     assert_eq!((diff.changes.len(), diff.changes[0].height.a), (1, Some(1000)));
 }

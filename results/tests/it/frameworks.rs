@@ -38,7 +38,7 @@ fn of_a_cell_and_repetition_the_row_with_figures_counts_then_the_later() {
 #[test]
 fn a_bad_line_is_named_with_its_file_and_the_reason() {
     for (bad, reason) in [
-        ("[]\n".to_owned(), "not a row of a framework"),
+        ("[]\n".to_owned(), "not a row of frameworks"),
         (line("glibc", 0, 1, "x").replace("\"net\":\"resnet18\",", ""), "missing field `net`"),
         (line("glibc", 0, 1, "x").replace("[1,3,2]", "[1]"), "different lengths"),
         (line("glibc", 0, 1, "x").replace("\"digest\":\"x\"", "\"digest\":null"), "no `digest`"),
@@ -78,6 +78,17 @@ fn a_merge_carries_rows_along_and_keeps_what_counts() {
     assert_eq!(kept, [("glibc", 2), ("planlab", 1), ("tcmalloc", 1)]);
     let again = merge_stores(&[two.path()], into.path()).expect("merged");
     assert_eq!((again.read, again.changed), (2, 0));
+}
+
+#[test]
+fn merge_into_a_file_that_was_cut_short_keeps_its_rows() {
+    let failed = line("glibc", 0, 9, "x").replace("complete", "failed");
+    let into = folder(&(line("planlab", 0, 1, "x") + &failed + &failed[..40]));
+    let merged = merge_stores(&[folder(&line("glibc", 0, 1, "x")).path()], into.path()).expect("merged");
+    assert_eq!(merged.changed, 1);
+    let kept: Vec<_> = read(into.path()).iter().map(|row| (row.contender.clone(), row.started_ns)).collect();
+    assert_eq!(kept, [("planlab".to_owned(), 1), ("glibc".to_owned(), 1)]);
+    assert_eq!(audit_ends(into.path()).expect("looked at"), []);
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod queries;
 #[cfg(feature = "parquet")]
 mod records;
 mod replay;
+mod rows;
 mod scale;
 mod schedules;
 mod store;

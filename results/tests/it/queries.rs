@@ -10,7 +10,7 @@ use planlab_results::audit::{Fault, audit};
 use planlab_results::queries::{Cell, QueryAnswer, Tables};
 use planlab_results::replay::{ReplayRow, read_rows};
 use planlab_results::statistics::median;
-use planlab_results::{Lane, Point, Record, Status, Store, StoreError, group_by, read_records};
+use planlab_results::{Lane, PlannerRun, Point, Record, Status, Store, StoreError, group_by, read_records};
 use tempfile::TempDir;
 
 use crate::common::{empty_store, folder, row, sole_finding, store_of};
@@ -286,7 +286,7 @@ fn a_digest_knows_the_rows_and_not_their_order_or_files() {
 #[test]
 fn the_latest_row_counts_wherever_it_is() {
     let (folder, mut store) = empty_store();
-    let with = |cell: &str, height| Record { height: Some(height), load: 100, ..row(cell, 0) };
+    let with = |cell: &str, height| row(cell, 0).with(|row| (row.height, row.load) = (Some(height), 100));
     store.append_all(&[with("a", 200), with("b", 120)]).expect("appended");
     store.compact().expect("a shard");
     store.append(&with("c", 150)).expect("appended");
@@ -307,7 +307,8 @@ fn the_latest_row_counts_wherever_it_is() {
 fn a_bound_of_another_planner_counts_for_the_gap() {
     let with = |planner: &str, height, bound| {
         let planner = planner.to_owned();
-        Record { height: Some(height), bound, planner: planner.clone(), ..row(&planner, 0) }
+        row(&planner, 0)
+            .with(|row| (row.height, row.bound, row.planner) = (Some(height), bound, planner.clone()))
     };
     let folder = store_of(&[with("a", 150, 100), with("b", 120, 120)]);
     let answer = answer(folder.path(), "SELECT gap FROM rows WHERE planner = 'a'");
@@ -367,25 +368,29 @@ fn what_is_no_question_is_an_error_that_says_so() {
 fn older(planner: &str, cell: &str, height: u64, bound: u64, bound_scope: Scope) -> Record {
     let status = if height == bound { Status::Optimal } else { Status::Feasible };
     let (planner, height) = (planner.to_owned(), Some(height));
-    Record { planner, height, bound, bound_scope, status, relaxed_load: 100, ..row(cell, 0) }
+    row(cell, 0).with(|row| {
+        (row.planner, row.height, row.status) = (planner, height, status);
+        (row.bound, row.bound_scope, row.relaxed_load) = (bound, bound_scope, 100);
+    })
 }
 
 #[test]
 fn older_rows_whose_load_is_not_lower_lose_no_scope() {
     let folder = folder();
-    let plain = Record {
-        target_bytes: Some(112),
-        status: Status::Infeasible,
-        trajectory: vec![Point { elapsed_ns: 1, height: Some(120), bound: 115 }],
-        ..older("external/search", "fixed", 120, 115, Scope::NoHandOver)
-    };
+    let plain = older("external/search", "fixed", 120, 115, Scope::NoHandOver).with(|row| {
+        (row.target_bytes, row.status) = (Some(112), Status::Infeasible);
+        row.trajectory = vec![Point { elapsed_ns: 1, height: Some(120), bound: 115 }];
+    });
     let proof = older("external/search", "proof", 115, 115, Scope::NoHandOver);
-    let low = Record { hand_overs: 1, ..older("portfolio", "low", 105, 101, Scope::Any) };
+    let low = older("portfolio", "low", 105, 101, Scope::Any).with(|row| row.hand_overs = 1);
     for (low, permits) in [
         (low.clone(), true),
         // No plan hands over, but its bound on any plan shows that some may.
-        (Record { hand_overs: 0, height: Some(115), ..low.clone() }, true),
-        (Record { hand_overs: 0, height: Some(115), bound_scope: Scope::NoHandOver, ..low }, false),
+        (low.clone().with(|row| (row.hand_overs, row.height) = (0, Some(115))), true),
+        (
+            low.with(|row| (row.hand_overs, row.height, row.bound_scope) = (0, Some(115), Scope::NoHandOver)),
+            false,
+        ),
     ] {
         let mut store = Store::open(folder.path()).expect("a store");
         store.append_all(&[plain.clone(), proof.clone(), low]).expect("writable");
@@ -412,17 +417,16 @@ fn older_rows_whose_load_is_not_lower_lose_no_scope() {
 
 #[test]
 fn older_rows_are_measured_against_the_bound_on_any_plan() {
-    let of = |planner: &str, height: u64, bound: u64| Record {
-        relaxed_load: 90,
-        ..older(planner, planner, height, bound, Scope::NoHandOver)
+    let of = |planner: &str, height: u64, bound: u64| {
+        older(planner, planner, height, bound, Scope::NoHandOver).with(|row| row.relaxed_load = 90)
     };
-    let low = Record { hand_overs: 1, bound_scope: Scope::Any, ..of("in-place", 90, 90) };
-    let old = Record { bound_evidence: Evidence::Search, ..of("exact", 110, 110) };
+    let low = of("in-place", 90, 90).with(|row| (row.hand_overs, row.bound_scope) = (1, Scope::Any));
+    let old = of("exact", 110, 110).with(|row| row.bound_evidence = Evidence::Search);
     let (folder, mut store) = empty_store();
     store.append_all(&[old, low]).expect("writable");
     store.compact().expect("compacts");
     let rows = read_records(folder.path()).expect("rows");
-    let Record { bound, bound_evidence, bound_scope, bound_without_in_place, status, .. } = rows[0];
+    let PlannerRun { bound, bound_evidence, bound_scope, bound_without_in_place, status, .. } = rows[0].run;
     assert_eq!((bound, bound_evidence, bound_scope), (90, Evidence::Load, Scope::Any));
     assert_eq!((bound_without_in_place, status), (Some(110), Status::Feasible));
     let columns =

@@ -12,7 +12,7 @@ use planlab_results::{Repair, Store, StoreError, merge_stores, read_records, rep
 
 /// The row with another status.
 fn ended(status: End, row: ReplayRow) -> ReplayRow {
-    ReplayRow { performance: Performance { status, ..row.performance }, ..row }
+    row.with(|row| row.performance.status = status)
 }
 
 fn file(dir: &Path) -> PathBuf {
@@ -39,7 +39,7 @@ fn a_row_from_before_a_column_was_added_is_whole() {
     value.as_object_mut().expect("an object").remove("until");
     value["samples"][1].as_object_mut().expect("an object").remove("reserved_peak");
     let read: ReplayRow = serde_json::from_value(value).expect("they may be missing");
-    let mut expected = ReplayRow { until: None, ..row("a", 0) };
+    let mut expected = row("a", 0).with(|row| row.until = None);
     expected.performance.samples[1].reserved_peak = None;
     assert_eq!(read, expected);
     assert_eq!(read.performance.timed_propagations(), 2);
@@ -110,9 +110,9 @@ fn a_repair_sets_damaged_replays_aside_and_an_open_writer_goes_on() {
 fn a_merge_carries_replays_along_whatever_the_order() {
     let (a, b) = (folder(), folder());
     let corrupt = ended(End::Corrupt, row("x", 0));
-    let later = ReplayRow { started_ns: 9, ..row("y", 0) };
+    let later = row("y", 0).with(|row| row.started_ns = 9);
     append(a.path(), &[corrupt.clone(), row("y", 0)]);
-    append(b.path(), &[ReplayRow { started_ns: 9, ..row("x", 0) }, later.clone()]);
+    append(b.path(), &[row("x", 0).with(|row| row.started_ns = 9), later.clone()]);
     for dirs in [[a.path(), b.path()], [b.path(), a.path()]] {
         let into = folder();
         let merged = merge_stores(&dirs, into.path()).expect("merges");
@@ -128,16 +128,16 @@ fn a_merge_carries_replays_along_whatever_the_order() {
 fn an_audit_finds_corruption_and_contradictions() {
     assert_eq!(audit_replays(&[row("a", 0), row("a", 1)]), []);
     let corrupt = Performance::without_measurements(End::Corrupt, "handed out twice".to_owned());
-    let corrupt = ReplayRow { performance: corrupt, ..row("a", 0) };
+    let corrupt = row("a", 0).with(|row| row.performance = corrupt);
     let mut little = row("b", 0);
     little.performance.reserved_peak = 99;
     let findings = audit_replays(&[little.clone(), corrupt]);
     assert!(findings[0].fault == Fault::CorruptReplay && findings[0].is_refutation());
     assert!(findings[1].to_string().contains("served 100 bytes at once, but reserved 99"), "{findings:?}");
-    assert_eq!(audit_replays(&[ReplayRow { device: "host".to_owned(), ..little }]), []);
-    let over = ReplayRow { capacity: Some(511), ..row("a", 0) };
+    assert_eq!(audit_replays(&[little.with(|row| row.device = "host".to_owned())]), []);
+    let over = row("a", 0).with(|row| row.capacity = Some(511));
     assert!(audit_replays(&[over])[0].to_string().contains("reserved 512 bytes of a capacity of 511"));
-    let other = ReplayRow { requests: 47, ..row("a", 1) };
+    let other = row("a", 1).with(|row| row.requests = 47);
     sole_finding(audit_replays(&[row("a", 0), other]), Fault::InstanceMismatch);
     sole_finding(audit_replays(&[row("a", 1)]), Fault::MissingRepetitions);
 }
@@ -163,7 +163,8 @@ mod parquet {
         let mut odd = row("a", 0);
         odd.performance.free = odd.performance.alloc.take();
         odd.performance.samples.clear();
-        let plain = ReplayRow { sequence: Vec::new(), until: None, l2_bytes: Some(7), ..row("b", 0) };
+        let plain =
+            row("b", 0).with(|row| (row.sequence, row.until, row.l2_bytes) = (Vec::new(), None, Some(7)));
         let rows = [odd, plain, ended(End::OutOfMemory, row("b", 1))];
         let (mut writer, _) = ReplayWriter::open(dir.path()).expect("opens");
         let shard = compacted(dir.path(), &rows);

@@ -24,7 +24,7 @@ fn exponents_are_of_answers_alone_and_a_time_out_is_shown() {
     let mut rows: Vec<Record> =
         [(10, 1), (1000, 100), (100_000, 10_000)].map(|(n, time)| cell("linear", n, time)).to_vec();
     rows.extend([(10, 1), (100, 100), (1000, 10_000)].map(|(n, time)| cell("quadratic", n, time)));
-    let late = Record { status: Status::Timeout, height: None, ..cell("quadratic", 100_000, 60) };
+    let late = cell("quadratic", 100_000, 60).with(|row| (row.status, row.height) = (Status::Timeout, None));
     rows.push(late);
     rows.push(cell("once", 10, 1));
     let curves = growth_curves(&rows).expect("curves");
@@ -42,9 +42,9 @@ fn exponents_are_of_answers_alone_and_a_time_out_is_shown() {
 #[test]
 fn the_latest_build_and_the_longest_limit_count() {
     let mut rows = vec![cell("p", 10, 1), cell("p", 100, 2), cell("p", 1000, 3)];
-    let newer = Record { cell: "new".to_owned(), started_ns: 9, ..cell("p", 100, 5) };
-    let longer = Record { wall_limit_ns: Some(60_000_000_000), ..cell("p", 1000, 7) };
-    let asked = Record { target_bytes: Some(100), ..cell("p", 1000, 1) };
+    let newer = cell("p", 100, 5).with(|row| (row.cell, row.started_ns) = ("new".to_owned(), 9));
+    let longer = cell("p", 1000, 7).with(|row| row.wall_limit_ns = Some(60_000_000_000));
+    let asked = cell("p", 1000, 1).with(|row| row.target_bytes = Some(100));
     rows.extend([newer, longer, asked]);
     let curves = growth_curves(&rows).expect("curves");
     let times: Vec<f64> = curves[0].points.iter().filter_map(|point| point.time_ns).collect();
@@ -53,21 +53,22 @@ fn the_latest_build_and_the_longest_limit_count() {
 
 #[test]
 fn seeds_of_the_run_are_pooled_and_counted_and_those_of_the_workload_are_points() {
-    let seeded = |seed: u64, seconds: u64| Record {
-        seed,
-        height: Some(125 + seed),
-        cell: format!("seed {seed}, {seconds} s"),
-        ..cell("p", 1000, seconds)
+    let seeded = |seed: u64, seconds: u64| {
+        cell("p", 1000, seconds).with(|row| {
+            row.seed = seed;
+            row.height = Some(125 + seed);
+            row.cell = format!("seed {seed}, {seconds} s");
+        })
     };
-    let shorter = Record { wall_limit_ns: Some(1), ..seeded(3, 90) };
-    let other = Record { workload: "synthetic/chain/n1000/s1".into(), ..cell("p", 1000, 8) };
+    let shorter = seeded(3, 90).with(|row| row.wall_limit_ns = Some(1));
+    let other = cell("p", 1000, 8).with(|row| row.workload = "synthetic/chain/n1000/s1".into());
     let rows = [cell("p", 10, 1), seeded(2, 6), seeded(0, 2), seeded(1, 4), shorter, other];
     let curves = growth_curves(&rows).expect("curves");
     let points = &curves[0].points;
     assert_eq!(points.iter().map(|point| point.seeds).collect::<Vec<_>>(), [1, 3, 1]);
     assert_eq!((points[1].time_ns, points[1].height_over_load), (Some(4e9), Some(1.26)));
     assert_eq!(points[2].time_ns, Some(8e9));
-    let late = Record { status: Status::Timeout, height: None, ..seeded(3, 60) };
+    let late = seeded(3, 60).with(|row| (row.status, row.height) = (Status::Timeout, None));
     let with_late = planlab_results::scale::growth_curves(&[&rows[..], &[late]].concat()).expect("curves");
     let point = &with_late[0].points[1];
     assert_eq!((point.status, point.seeds), (Status::Timeout, 4));
@@ -77,7 +78,7 @@ fn seeds_of_the_run_are_pooled_and_counted_and_those_of_the_workload_are_points(
 #[test]
 fn a_run_that_its_limit_cut_is_shown_and_not_fitted() {
     let mut rows = [(10, 1), (100, 10), (1000, 100)].map(|(n, time)| cell("p", n, time)).to_vec();
-    rows.push(Record { stop: Some(Stop::Deadline), ..cell("p", 10_000, 120) });
+    rows.push(cell("p", 10_000, 120).with(|row| row.stop = Some(Stop::Deadline)));
     let curves = growth_curves(&rows).expect("curves");
     let (fit, last) = (curves[0].time.expect("a fit"), curves[0].points.last().expect("four points"));
     assert!(fit.points == 3 && (fit.exponent - 1.0).abs() < 1e-9, "{fit:?}");
@@ -90,7 +91,7 @@ fn memory_is_fitted_above_that_of_the_smallest_size() {
     const PROGRAM: u64 = 19 << 20;
     let rows = |planner: &'static str, sizes: &[u64]| -> Vec<Record> {
         let bytes = |n: u64| if n == 1000 { PROGRAM } else { PROGRAM + 40 * n };
-        let row = |&n: &u64| Record { peak_rss_bytes: Some(bytes(n)), ..cell(planner, n, 1) };
+        let row = |&n: &u64| cell(planner, n, 1).with(|row| row.peak_rss_bytes = Some(bytes(n)));
         sizes.iter().map(row).collect()
     };
     let mut all = rows("p", &[1000, 10_000, 100_000, 1_000_000]);

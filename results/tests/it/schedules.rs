@@ -20,7 +20,7 @@ fn store(folder: &Path, rows: &[ScheduleRow]) -> Store {
 #[test]
 fn rows_come_back_as_they_were_and_the_latest_counts() {
     let dir = folder();
-    let later = ScheduleRow { iteration_ns: None, status: Status::Crashed, ..row("a", "pooch/retain") };
+    let later = row("a", "pooch/retain").with(|row| (row.iteration_ns, row.status) = (None, Status::Crashed));
     let rows = [row("a", "pooch/retain"), row("b", "swap-all"), later.clone()];
     let store = store(dir.path(), &rows);
     assert_eq!(store.schedule("a", 0), Some(&later));
@@ -61,8 +61,8 @@ fn a_damaged_line_is_named_and_set_aside() {
 #[test]
 fn a_merge_takes_rows_and_documents() {
     let (one, two, all) = (folder(), folder(), folder());
-    let worse =
-        ScheduleRow { status: Status::Timeout, iteration_ns: None, started_ns: 9, ..row("a", "swap-all") };
+    let worse = row("a", "swap-all")
+        .with(|row| (row.status, row.iteration_ns, row.started_ns) = (Status::Timeout, None, 9));
     let store_one = store(one.path(), &[row("a", "swap-all")]);
     let digest = store_one.put_document(Document::Schedule, "{}\n").expect("kept");
     let timeline = Timeline {

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use planlab_replay::{End, Performance, Work};
-use planlab_results::Provenance;
-use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow};
+use planlab_results::replay::{REPLAY_SCHEMA, ReplayRow, ReplayRun};
+use planlab_results::{Provenance, Row};
 
 use super::contender::Contender;
 use super::subject::Subject;
@@ -37,30 +37,32 @@ pub(crate) fn row(
     performance: Performance,
     provenance: Provenance,
 ) -> ReplayRow {
-    ReplayRow {
+    Row {
         schema: REPLAY_SCHEMA,
         cell: String::new(),
         repetition: 0,
-        suite: String::new(),
-        workload: subject.name.clone(),
-        sequence: subject.sequence.clone(),
-        until: subject.until,
-        instance: subject.instance.to_string(),
-        requests: subject.requests,
-        requested_peak: subject.peak,
-        retained: subject.retained,
-        contender: contender.row_key(),
-        planner: contender.planner.clone(),
-        plan: contender.plan_digest(),
-        device: place.key,
-        device_name: place.name,
-        l2_bytes: place.l2_bytes,
-        work,
-        threads: 1,
-        capacity: None,
-        performance,
-        // Each buffer is written once and read once.
-        touched_bytes: matches!(work, Work::Kernels | Work::Operations).then(|| 2 * subject.total),
+        run: ReplayRun {
+            suite: String::new(),
+            workload: subject.name.clone(),
+            sequence: subject.sequence.clone(),
+            until: subject.until,
+            instance: subject.instance.to_string(),
+            requests: subject.requests,
+            requested_peak: subject.peak,
+            retained: subject.retained,
+            contender: contender.row_key(),
+            planner: contender.planner.clone(),
+            plan: contender.plan_digest(),
+            device: place.key,
+            device_name: place.name,
+            l2_bytes: place.l2_bytes,
+            work,
+            threads: 1,
+            capacity: None,
+            performance,
+            // Each buffer is written once and read once.
+            touched_bytes: matches!(work, Work::Kernels | Work::Operations).then(|| 2 * subject.total),
+        },
         started_ns: 0,
         provenance,
     }

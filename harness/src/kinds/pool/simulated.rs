@@ -359,13 +359,10 @@ impl Played {
         };
         let (subject, contender) = (stream.stream_subject(), Contender::from_allocator(entry.key));
         let place = (Place::of_host("simulated"), Work::None);
-        ReplayRow {
-            cell: cell_digest(entry.key, stream, order),
-            suite: suite.to_owned(),
-            capacity: order.capacity,
-            started_ns: self.started_ns,
-            ..row(&subject, &contender, place, performance, provenance::this_machine(1))
-        }
+        row(&subject, &contender, place, performance, provenance::this_machine(1)).with(|row| {
+            (row.cell, row.started_ns) = (cell_digest(entry.key, stream, order), self.started_ns);
+            (row.suite, row.capacity) = (suite.to_owned(), order.capacity);
+        })
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use planlab_graph::{Schedule, SchedulingProblem, validate_schedule};
 use planlab_results::audit::{Fault, Finding};
-use planlab_results::schedule::{Document, ScheduleRow, load_document, load_timeline};
+use planlab_results::schedule::{Document, ScheduleRow, SchedulerRun, load_document, load_timeline};
 use planlab_results::{StoreError, keeps_plans};
 
 use crate::shell::exit::Failure;
@@ -43,7 +43,7 @@ pub(crate) fn audit(folder: &Path, rows: &[ScheduleRow]) -> Result<Vec<Finding>,
 }
 
 fn false_schedule(row: &ScheduleRow, digest: &str, reason: &str) -> Finding {
-    let ScheduleRow { workload, machine, capacity, scheduler, .. } = row;
+    let SchedulerRun { workload, machine, capacity, scheduler, .. } = &row.run;
     let message =
         format!("{workload} on {machine} with {capacity} bytes: {scheduler}: schedule {digest}: {reason}");
     Finding::new(Fault::FalseSchedule, message)

@@ -1,7 +1,5 @@
 //! Memory: what pools reserve beside plans, papers and PyTorch.
 
-use planlab_results::replay::ReplayRow;
-
 use super::{ALEXNET, PAGES, RESNET, memory, options, report, report_with, row, stream, with};
 use crate::files::Parts;
 
@@ -45,7 +43,7 @@ fn profile_guided_is_shown_by_what_it_settles_at_and_its_first_propagation_apart
 #[test]
 fn the_papers_ratios_stand_beside_ours() {
     let key = "chainer/inception-resnet-v2/train/b32";
-    let large = ReplayRow { retained: Some(0), ..row(key, "cupy2rc1-pool", &[7_209_764_864; 5]) };
+    let large = row(key, "cupy2rc1-pool", &[7_209_764_864; 5]).with(|row| row.retained = Some(0));
     let mut options = options();
     options.totals.entry(key.to_owned()).or_default().pool_ns = Some(296_000_000);
     let files = report_with(&[memory(), vec![large]].concat(), options);

@@ -25,41 +25,37 @@ pub(crate) fn row(workload: &str, contender: &str, reserved: &[u64]) -> ReplayRo
         reserved_peak: Some(reserved),
         ..Sample::default()
     };
-    ReplayRow {
-        workload: workload.into(),
-        sequence: Vec::new(),
-        until: None,
-        instance: workload.to_owned(),
-        requests: 80,
-        contender: contender.to_owned(),
-        work: Work::None,
-        performance: Performance {
+    fixtures::replay(&format!("{workload} {contender}"), 0).with(|row| {
+        row.workload = workload.into();
+        row.sequence = Vec::new();
+        row.until = None;
+        row.instance = workload.to_owned();
+        row.requests = 80;
+        row.contender = contender.to_owned();
+        row.work = Work::None;
+        row.performance = Performance {
             is_steady: true,
             samples: reserved.iter().map(sample).collect(),
             reserved_peak: reserved.iter().copied().max().unwrap_or(0),
             device_allocations: 3,
             search_steps: 1200,
             ..Performance::default()
-        },
-        requested_peak: reserved.iter().copied().max().unwrap_or(0).min(355_707_904),
-        retained: None,
-        provenance: Provenance::default(),
-        ..fixtures::replay(&format!("{workload} {contender}"), 0)
-    }
+        };
+        row.requested_peak = reserved.iter().copied().max().unwrap_or(0).min(355_707_904);
+        row.retained = None;
+        row.provenance = Provenance::default();
+    })
 }
 
 /// The row with other figures.
-fn with(mut row: ReplayRow, change: impl FnOnce(&mut Performance)) -> ReplayRow {
-    change(&mut row.performance);
-    row
+fn with(row: ReplayRow, change: impl FnOnce(&mut Performance)) -> ReplayRow {
+    row.with(|row| change(&mut row.performance))
 }
 
 /// The rows of AlexNet from the simulator.
 fn memory() -> Vec<ReplayRow> {
-    let process = ReplayRow {
-        requested_peak: 1_104_112_640,
-        ..row("chainer/alexnet/process/b32", "cupy2rc1-pool", &[1_207_824_896])
-    };
+    let process = row("chainer/alexnet/process/b32", "cupy2rc1-pool", &[1_207_824_896])
+        .with(|row| row.requested_peak = 1_104_112_640);
     vec![
         row(ALEXNET, "network-wise", &[754_562_048; 5]),
         row(ALEXNET, "cupy2rc1-pool", &[459_276_288; 5]),
@@ -73,25 +69,21 @@ fn host(contender: &str, threads: u32, ns: u64) -> ReplayRow {
     let call = CallTime { median_ps: ns * 1000, p99_ps: ns * 3000, batches: 100 };
     let plain = row(ALEXNET, contender, &[1 << 20; 2]);
     let cpu_ns = Some(2 * ns * plain.requests * u64::from(threads));
-    let timed = |&sample: &Sample| Sample { cpu_ns, ..sample };
-    let performance = Performance {
-        samples: plain.performance.samples.iter().map(timed).collect(),
-        warm_up: 50,
-        alloc: Some(call),
-        free: Some(call),
-        lock_wait_ns: Some(u64::from(threads - 1) * 52_000),
-        ..plain.performance
-    };
-    let (cell, device) = (format!("{contender} {threads}"), "host".to_owned());
-    ReplayRow { performance, cell, device, work: Work::Pages, threads, ..plain }
+    plain.with(|row| {
+        let of = &mut row.performance;
+        of.samples.iter_mut().for_each(|sample| sample.cpu_ns = cpu_ns);
+        (of.warm_up, of.alloc, of.free) = (50, Some(call), Some(call));
+        of.lock_wait_ns = Some(u64::from(threads - 1) * 52_000);
+        (row.cell, row.device) = (format!("{contender} {threads}"), "host".to_owned());
+        (row.work, row.threads) = (Work::Pages, threads);
+    })
 }
 
 fn stream(contender: &str, reserved: &[u64], plans: Option<u64>) -> ReplayRow {
-    let mut row = ReplayRow {
-        sequence: ["x/iteration0", "x/iteration1"].map(str::to_owned).to_vec(),
-        retained: Some(2_774_190_592),
-        ..row("chainer/seq2seq/train/b64", contender, reserved)
-    };
+    let mut row = row("chainer/seq2seq/train/b64", contender, reserved).with(|row| {
+        row.sequence = ["x/iteration0", "x/iteration1"].map(str::to_owned).to_vec();
+        row.retained = Some(2_774_190_592);
+    });
     for (sample, number) in row.performance.samples.iter_mut().zip(0..) {
         (sample.plans, sample.planning_ns) =
             (plans.map(|plans| plans.min(number)), plans.map(|_| 300 * number));

@@ -1,7 +1,6 @@
 //! Which rows count, and in which figure.
 
 use planlab_dsa::performance::{End, Performance};
-use planlab_results::replay::ReplayRow;
 
 use super::{ALEXNET, host, memory, options, report, report_with, row, stream, with};
 use crate::files::Parts;
@@ -29,9 +28,9 @@ fn iterations_have_curves_and_the_cost_of_plans() {
 #[test]
 fn sequences_under_other_conditions_have_figures_of_their_own() {
     let pool = stream("cupy2rc1-pool", &[1 << 30, 2 << 30], None);
-    let limited = ReplayRow { cell: "limited".to_owned(), capacity: Some(4 << 30), ..pool.clone() };
+    let limited = pool.clone().with(|row| (row.cell, row.capacity) = ("limited".to_owned(), Some(4 << 30)));
     let sequence = ["x/iteration1", "x/iteration0"].map(str::to_owned).to_vec();
-    let other = ReplayRow { cell: "other".to_owned(), sequence, ..pool.clone() };
+    let other = pool.clone().with(|row| (row.cell, row.sequence) = ("other".to_owned(), sequence));
     let planned = stream("profile-guided", &[1 << 30, 1 << 29], Some(2));
     let files = report(&[pool, limited, other, planned]);
     let page = files.text("iterations.html");
@@ -46,11 +45,8 @@ fn sequences_under_other_conditions_have_figures_of_their_own() {
 #[test]
 fn the_summary_tells_of_replays_and_the_latest_build_counts() {
     let old = row(ALEXNET, "network-wise", &[1; 5]);
-    let new = ReplayRow {
-        cell: "newer".to_owned(),
-        started_ns: 2,
-        ..row(ALEXNET, "network-wise", &[754_562_048; 5])
-    };
+    let new = row(ALEXNET, "network-wise", &[754_562_048; 5])
+        .with(|row| (row.cell, row.started_ns) = ("newer".to_owned(), 2));
     let mut little = options();
     little.command = "planlab report".to_owned();
     let files = report_with(&[old, new], little);
@@ -62,15 +58,14 @@ fn the_summary_tells_of_replays_and_the_latest_build_counts() {
 
 #[test]
 fn a_part_or_a_shorter_play_replaces_no_figure() {
-    let part = ReplayRow {
-        cell: "part".to_owned(),
-        suite: String::new(),
-        until: Some(3),
-        requested_peak: 7,
-        started_ns: 9,
-        ..row(ALEXNET, "network-wise", &[7; 5])
-    };
-    let short = ReplayRow { cell: "short".to_owned(), until: None, ..part.clone() };
+    let part = row(ALEXNET, "network-wise", &[7; 5]).with(|row| {
+        row.cell = "part".to_owned();
+        row.suite = String::new();
+        row.until = Some(3);
+        row.requested_peak = 7;
+        row.started_ns = 9;
+    });
+    let short = part.clone().with(|row| (row.cell, row.until) = ("short".to_owned(), None));
     let short = with(short, |of| of.samples.truncate(1));
     let files = report(&[memory(), vec![part, short]].concat());
     assert!(files.text("tables/memory-by-net.csv").contains("1503106048"));
@@ -89,7 +84,7 @@ fn the_same_rows_in_any_order_give_the_same_pages() {
 
 #[test]
 fn all_processes_of_a_contender_count() {
-    let process = |repetition: u32, ns: u64| ReplayRow { repetition, ..host("glibc", 4, ns) };
+    let process = |repetition: u32, ns: u64| host("glibc", 4, ns).with(|row| row.repetition = repetition);
     let died = |of: &mut Performance| {
         (of.status, of.reason) = (End::Failed, "signal 9".to_owned());
         (of.samples, of.alloc, of.free) = (Vec::new(), None, None);
@@ -112,7 +107,7 @@ fn what_was_not_served_is_shown_as_such() {
         (of.status, of.reason) = (End::Failed, "signal 11".to_owned());
     });
     let limited = with(row(ALEXNET, "cupy4-pool", &[1 << 19]), |of| of.status = End::OutOfMemory);
-    let limited = ReplayRow { capacity: Some(1 << 20), cell: "limited".to_owned(), ..limited };
+    let limited = limited.with(|row| (row.capacity, row.cell) = (Some(1 << 20), "limited".to_owned()));
     let files = report(&[failed, limited]);
     assert!(files.text("tables/failures.csv").contains("tlsf on simulated,failed,1"));
     files.has("tables/memory-by-capacity.csv", ["cupy4-pool,simulated,1048576,out-of-memory"]);

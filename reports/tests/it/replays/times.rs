@@ -10,7 +10,7 @@ use crate::files::Parts;
 /// A row of a machine.
 fn on(host: &str, cpu: &str, row: ReplayRow) -> ReplayRow {
     let provenance = Provenance { host: host.to_owned(), cpu: cpu.to_owned(), ..Provenance::default() };
-    ReplayRow { cell: format!("{} {host}", row.cell), provenance, ..row }
+    row.with(|row| (row.cell, row.provenance) = (format!("{} {host}", row.cell), provenance))
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn times_below_a_nanosecond_are_shown_as_they_are() {
 
 #[test]
 fn the_empty_loop_of_the_same_run_is_taken_off() {
-    let untouched = |row: ReplayRow| ReplayRow { work: Work::None, ..row };
+    let untouched = |row: ReplayRow| row.with(|row| row.work = Work::None);
     let files = report(&[
         on("a", "", untouched(host("empty-loop", 1, 3))),
         on("a", "", untouched(host("empty-loop", 4, 4))),
@@ -109,12 +109,13 @@ fn the_empty_loop_of_the_same_run_is_taken_off() {
 
 #[test]
 fn machines_and_devices_share_no_figure() {
-    let gpu = |name: &str, row: ReplayRow| ReplayRow {
-        cell: format!("{} {name}", row.cell),
-        device: "cuda:0".to_owned(),
-        device_name: name.to_owned(),
-        work: Work::None,
-        ..row
+    let gpu = |name: &str, row: ReplayRow| {
+        row.with(|row| {
+            row.cell = format!("{} {name}", row.cell);
+            row.device = "cuda:0".to_owned();
+            row.device_name = name.to_owned();
+            row.work = Work::None;
+        })
     };
     let files = report(&[
         on("a1", "Fast", host("glibc", 1, 10)),
@@ -141,7 +142,7 @@ fn machines_and_devices_share_no_figure() {
 
 #[test]
 fn machines_of_one_name_are_told_apart_and_simulated_memory_has_one_row() {
-    let later = |row: ReplayRow| on("abcdefghij", "Same", ReplayRow { started_ns: 2, ..row });
+    let later = |row: ReplayRow| on("abcdefghij", "Same", row.with(|row| row.started_ns = 2));
     let pool = || row(ALEXNET, "cupy4-pool", &[459_276_288; 5]);
     let files = report(&[
         on("0123456789", "Same", host("glibc", 4, 10)),
@@ -179,7 +180,10 @@ fn what_a_plan_saves_is_said_by_request_and_by_propagation() {
             row.performance.warm_up = 50;
             let (device, device_name) = ("cuda:0".to_owned(), "a GPU".to_owned());
             let (work, touched_bytes, l2_bytes) = (Work::Kernels, Some(1), Some(l2_bytes));
-            ReplayRow { repetition, device, device_name, work, touched_bytes, l2_bytes, ..row }
+            row.with(|row| {
+                (row.repetition, row.device, row.device_name) = (repetition, device, device_name);
+                (row.work, row.touched_bytes, row.l2_bytes) = (work, touched_bytes, l2_bytes);
+            })
         };
         (0..).zip(times).map(process).collect()
     };

@@ -55,30 +55,29 @@ fn append(store: &mut Store, row: &Row<'_>) {
 
 fn failure(workload: &str, planner: &str, status: Status, reason: &str) -> Record {
     let (instance, _) = instance();
-    Record {
-        suite: "test".to_owned(),
-        workload: workload.into(),
-        instance: instance.digest().to_string(),
-        buffers: 3,
-        planner: planner.to_owned(),
-        seed: 7,
-        wall_limit_ns: Some(1_000_000_000),
-        status,
-        stop: None,
-        reason: reason.to_owned(),
-        exit_code: None,
-        signal: (status == Status::Crashed).then_some(11),
-        stderr_tail: "first\nlast <line>\n".to_owned(),
-        height: None,
-        load: 96,
-        relaxed_load: 96,
-        bound: 96,
-        samples_ns: Vec::new(),
-        trajectory: Vec::new(),
-        started_ns: 0,
-        provenance: Provenance { host: "h<ost>".to_owned(), ..Provenance::default() },
-        ..fixtures::record(&format!("{workload} {planner}"), 0)
-    }
+    fixtures::record(&format!("{workload} {planner}"), 0).with(|row| {
+        row.suite = "test".to_owned();
+        row.workload = workload.into();
+        row.instance = instance.digest().to_string();
+        row.buffers = 3;
+        row.planner = planner.to_owned();
+        row.seed = 7;
+        row.wall_limit_ns = Some(1_000_000_000);
+        row.status = status;
+        row.stop = None;
+        row.reason = reason.to_owned();
+        row.exit_code = None;
+        row.signal = (status == Status::Crashed).then_some(11);
+        row.stderr_tail = "first\nlast <line>\n".to_owned();
+        row.height = None;
+        row.load = 96;
+        row.relaxed_load = 96;
+        row.bound = 96;
+        row.samples_ns = Vec::new();
+        row.trajectory = Vec::new();
+        row.started_ns = 0;
+        row.provenance = Provenance { host: "h<ost>".to_owned(), ..Provenance::default() };
+    })
 }
 
 fn store(dir: &Path) {

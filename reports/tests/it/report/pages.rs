@@ -4,8 +4,8 @@ use std::path::Path;
 
 use planlab_dsa::{Offset, Plan};
 use planlab_reports::{ReportOptions, ShowPage};
+use planlab_results::Status;
 use planlab_results::replay::append_rows;
-use planlab_results::{Record, Status};
 
 use super::{NASTY, Row, append, empty_store, failure, instance, report_of, written};
 use crate::files::{Files, Parts};
@@ -136,12 +136,12 @@ fn a_planner_is_called_optimal_if_each_of_its_small_cells_is() {
     for planner in ["whole", "silent", "lost", "limited"] {
         append(&mut store, &Row { workload: "a/b/1", planner, offsets: [0, 64, 0], times: &[1] });
     }
-    let large = Record { buffers: 2_001, ..failure("a/b/3", "whole", Status::Timeout, "") };
+    let large = failure("a/b/3", "whole", Status::Timeout, "").with(|row| row.buffers = 2_001);
     let silent = failure("a/b/2", "silent", Status::Timeout, "");
-    let lost = Record { height: Some(160), ..failure("a/b/2", "lost", Status::Feasible, "") };
+    let lost = failure("a/b/2", "lost", Status::Feasible, "").with(|row| row.height = Some(160));
     // What it left before its time was up does not count.
-    let late = Record { height: Some(96), ..failure("a/b/4", "lost", Status::Timeout, "") };
-    let given = Record { target_bytes: Some(100), ..failure("a/b/2", "limited", Status::Unknown, "") };
+    let late = failure("a/b/4", "lost", Status::Timeout, "").with(|row| row.height = Some(96));
+    let given = failure("a/b/2", "limited", Status::Unknown, "").with(|row| row.target_bytes = Some(100));
     for row in [large, silent, lost, late, given] {
         store.append(&row).expect("appends");
     }
@@ -215,7 +215,7 @@ fn heights(planners: &[(&str, u64)]) -> Files {
     let mut rows = Vec::new();
     for workload in ["chainer/alexnet/train/b8", "torch/bert/train/b8", "synthetic/uniform/n9/s1"] {
         for &(planner, height) in planners {
-            rows.push(Record { height: Some(height), ..failure(workload, planner, Status::Feasible, "") });
+            rows.push(failure(workload, planner, Status::Feasible, "").with(|row| row.height = Some(height)));
         }
     }
     report_of(&rows)

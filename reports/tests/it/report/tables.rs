@@ -2,7 +2,7 @@
 
 use planlab_dsa::{Evidence, Stop};
 use planlab_reports::{Report, ReportOptions};
-use planlab_results::{Record, Status};
+use planlab_results::Status;
 
 use super::{empty_store, failure, report_of, written};
 use crate::files::{Files, Parts};
@@ -145,9 +145,8 @@ fn a_plan_that_a_failed_run_left_behind_does_not_count_in_the_means() {
         ("a/b/2", Status::OutOfMemory, 96),
         ("a/b/3", Status::Timeout, 960),
     ];
-    let rows = ends.map(|(workload, status, height)| Record {
-        height: Some(height),
-        ..failure(workload, "p", status, "")
+    let rows = ends.map(|(workload, status, height)| {
+        failure(workload, "p", status, "").with(|row| row.height = Some(height))
     });
     let files = report_of(&rows);
     assert_eq!(

@@ -83,12 +83,12 @@ pub(crate) fn run(
         let Some((device, performances)) = round.play_round(cancel)? else { break };
         bar.inc(1);
         let place = Place { key: device.key.clone(), name: device.name.clone(), l2_bytes: device.l2_bytes };
-        let made = contenders.iter().zip(performances).map(|(contender, played)| ReplayRow {
-            cell: cell_digest(&subject, contender, &settings, &device, &provenance.host),
-            repetition,
-            capacity: settings.capacity,
-            started_ns,
-            ..row(&subject, contender, (place.clone(), args.work), played, provenance.clone())
+        let made = contenders.iter().zip(performances).map(|(contender, played)| {
+            let cell = cell_digest(&subject, contender, &settings, &device, &provenance.host);
+            row(&subject, contender, (place.clone(), args.work), played, provenance.clone()).with(|row| {
+                (row.cell, row.repetition, row.started_ns) = (cell, repetition, started_ns);
+                row.capacity = settings.capacity;
+            })
         });
         let made: Vec<ReplayRow> = made.collect();
         let is_kept = keeper.keep_rows(&made);

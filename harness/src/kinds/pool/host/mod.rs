@@ -68,14 +68,12 @@ pub(crate) fn run(
         bar.inc(1);
         let (contender, settings) = (turn.contender, &turn.settings);
         let place = (Place::of_host("host"), settings.work);
-        let row = ReplayRow {
-            cell: cell_digest(&subject, contender, settings, &provenance.host),
-            repetition: turn.repetition,
-            threads: settings.threads,
-            capacity: settings.capacity,
-            started_ns,
-            ..row(&subject, contender, place, performance_of(contender, settings, &end), provenance)
-        };
+        let cell = cell_digest(&subject, contender, settings, &provenance.host);
+        let performance = performance_of(contender, settings, &end);
+        let row = row(&subject, contender, place, performance, provenance).with(|row| {
+            (row.cell, row.repetition, row.started_ns) = (cell, turn.repetition, started_ns);
+            (row.threads, row.capacity) = (settings.threads, settings.capacity);
+        });
         let is_kept = keeper.keep_rows(std::slice::from_ref(&row));
         let told = print_notes(&end, turn);
         if output.json {
