@@ -100,7 +100,7 @@ fn hints_digest(record: &Record) -> Option<String> {
 }
 
 /// Whether a planner that was cut short left a verified plan.
-const fn left_a_plan(record: &Record) -> bool {
+fn left_a_plan(record: &Record) -> bool {
     let broke_off = matches!(
         record.status,
         Status::Timeout | Status::OutOfMemory | Status::Crashed | Status::Killed | Status::Interrupted
