@@ -154,7 +154,7 @@ fn run_verb(cli: Cli) -> Verdict {
         Verb::RunCells => cells::serve::<kinds::placement::Placement>(),
         Verb::RunSchedule => cells::serve::<kinds::schedule::Scheduling>(),
         Verb::RunReplay => cells::serve::<kinds::pool::host::HostReplay>(),
-        Verb::RunDeviceReplay => kinds::pool::device::child::serve(),
+        Verb::RunDeviceReplay => cells::serve::<kinds::pool::device::DeviceReplay>(),
         #[cfg(feature = "reports")]
         Verb::RunQuery => verbs::query::serve(),
         Verb::ExecExternal(args) => kinds::external::launch::become_program(&args),

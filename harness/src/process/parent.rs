@@ -1,18 +1,18 @@
-//! The parent's side: starts children of hidden verbs, listens and talks to them, and ends them with all that they started.
+//! The parent's side: makes commands of hidden verbs, sends requests, listens to children, and ends them with all that
+//! they started.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use planlab_dsa::CancelToken;
 use rustix::process::Signal;
 use serde::Serialize;
 
 use super::limits::Cgroup;
-use super::orphans::{collect_child, has_ended, signal_group, spawn_child};
+use super::orphans::{collect_child, has_ended, signal_group};
 use super::{Tail, read_tail};
 use crate::cli::INPUT_LIMIT;
 use crate::inputs;
@@ -21,10 +21,6 @@ use crate::inputs;
 const GRACE: Duration = Duration::from_secs(1);
 /// The part of a child's stderr that is kept, in bytes.
 const TAIL: usize = 4096;
-/// How often the parent checks whether it was interrupted.
-const PATIENCE: Duration = Duration::from_millis(100);
-/// The longest that a killed child takes to close its stdout.
-const CLOSING: Duration = Duration::from_secs(10);
 
 /// Why a child gave no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,88 +130,5 @@ pub(crate) fn death_cause(status: ExitStatus, ran_out_of_memory: bool, stderr: &
         (Some(signal), _) => Death::Signal(signal),
         (None, Some(0)) => Death::BadOutput("the child ended without an answer".to_owned()),
         (None, code) => Death::Exit(code.unwrap_or(-1)),
-    }
-}
-
-/// A child's answer, and how it ended.
-pub(crate) struct Talk<A = Vec<u8>> {
-    /// What it wrote to stdout.
-    pub(crate) answer: A,
-    /// Why the parent killed it, if it did.
-    pub(crate) killed: Option<Death>,
-    pub(crate) status: ExitStatus,
-    /// The end of what it wrote to stderr.
-    pub(crate) stderr: String,
-}
-
-impl<A> Talk<A> {
-    /// How a child ended whose answer is missing or incomplete.
-    pub(crate) fn death_of_child(&self) -> Death {
-        self.killed.clone().unwrap_or_else(|| death_cause(self.status, false, &self.stderr))
-    }
-}
-
-/// Starts a child, sends it a request and waits for its end; kills it after `limit`.
-///
-/// # Errors
-///
-/// If the child cannot be started. A failure of the child itself is not an error.
-pub(crate) fn talk_to_child(
-    command: Command,
-    request: &impl Serialize,
-    limit: Duration,
-    cancel: &CancelToken,
-) -> io::Result<Talk> {
-    let read = |mut stdout: ChildStdout| {
-        let mut answer = Vec::new();
-        // Unreadable output counts as not written.
-        let _ = stdout.read_to_end(&mut answer);
-        answer
-    };
-    talk_through(command, request, limit, cancel, None, read)
-}
-
-/// As [`talk_to_child`], with the memory of the child limited by a group. `read` receives its stdout, in a thread, and makes the
-/// answer of it.
-pub(crate) fn talk_through<A: Default + Send + 'static>(
-    mut command: Command,
-    request: &impl Serialize,
-    limit: Duration,
-    cancel: &CancelToken,
-    group: Option<&Cgroup>,
-    read: impl FnOnce(ChildStdout) -> A + Send + 'static,
-) -> io::Result<Talk<A>> {
-    let mut child = spawn_child(&mut command)?;
-    confine_child(&mut child, group)?;
-    send_request(&mut child, request);
-    let tail = end_of(&mut child);
-    let (answer, killed) = follow_child(&mut child, limit, cancel, read);
-    let status = reap_child(&mut child)?;
-    Ok(Talk { answer, killed, status, stderr: tail.finish_tail() })
-}
-
-/// Returns the answer once the child has closed its stdout, and the reason if it had to be killed.
-fn follow_child<A: Default + Send + 'static>(
-    child: &mut Child,
-    limit: Duration,
-    cancel: &CancelToken,
-    read: impl FnOnce(ChildStdout) -> A + Send + 'static,
-) -> (A, Option<Death>) {
-    let (sender, news) = mpsc::channel();
-    let stdout = child.stdout.take();
-    thread::spawn(move || {
-        let _ = sender.send(stdout.map(read).unwrap_or_default());
-    });
-    let deadline = Instant::now() + limit;
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if let Ok(answer) = news.recv_timeout(left.min(PATIENCE)) {
-            return (answer, None);
-        }
-        if cancel.is_cancelled() || left.is_zero() {
-            signal_group(child.id(), Signal::KILL);
-            let death = if cancel.is_cancelled() { Death::Interrupted } else { Death::Timeout };
-            return (news.recv_timeout(CLOSING).unwrap_or_default(), Some(death));
-        }
     }
 }

@@ -15,7 +15,7 @@ use crate::cells::FOREVER;
 use crate::cli::QueryArgs;
 use crate::inputs::records;
 use crate::process::limits::{Cgroup, Mechanism};
-use crate::process::{Death, hidden_command, talk_through};
+use crate::process::{Death, hidden_command, talk_to_child};
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{self, Output};
 use crate::shell::quantity::format_memory;
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &QueryArgs, output: Output) -> Verdict {
         tables: output.tables,
         address_space: group.is_none().then(|| address_space(args.memory_limit)),
     };
-    let talk = talk_through(
+    let talk = talk_to_child(
         hidden_command("run-query")?,
         &request,
         FOREVER,

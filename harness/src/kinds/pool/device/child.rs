@@ -1,6 +1,7 @@
-//! The child's side of a device's replay: the hidden verb `run-device-replay`.
+//! A round on a device as a kind of cell: all contenders take turns in one process.
 
-use std::fs::File;
+use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use planlab_dsa::{Backing, Bytes, OnlineAllocator, Requests, VerifiedPlan};
@@ -11,93 +12,119 @@ use planlab_workloads::Trace;
 
 use super::contenders::{GRAPH_PLAN, is_planned};
 use super::durations;
-use super::protocol::{Player, Reply, Request};
-use crate::cells::sabotage;
+use super::messages::{DeviceRequest, Player, TurnLog};
+use crate::cells::{Desk, Drawer, Kind, latest, sabotage};
 use crate::cli::Device;
-use crate::inputs;
+use crate::inputs::{self, Source};
 use crate::kinds::pool::contender::{EMPTY_LOOP, build_allocator};
+use crate::kinds::pool::environment::{PRELOAD, clear_allocators};
 use crate::kinds::pool::saboteurs;
 use crate::kinds::pool::subject::trace_propagations;
-use crate::process::{receive_request, send_reply};
-use crate::shell::exit::{Exit, Failure, Verdict};
+use crate::shell::exit::Failure;
 
-/// Reads a request from stdin and plays it.
-pub(crate) fn serve() -> Verdict {
-    let (request, mut channel) = receive_request(|request: &Request| request.parent)?;
-    let traces: Result<Vec<Trace>, Failure> = request.sources.iter().map(inputs::open_trace).collect();
-    let played = traces.and_then(|traces| perform(&request, &traces, &mut channel));
-    let (reply, exit) = match played {
-        Ok(reply) => (reply, Exit::Complete),
-        Err(failure) => (Reply::Unreadable { reason: failure.full_message() }, failure.exit),
-    };
-    send_reply(&mut channel, &reply)?;
-    Ok(exit)
+/// What the mailbox keeps.
+const TURNS: &str = "turns";
+
+/// Contenders that take turns on a device.
+pub(crate) struct DeviceReplay;
+
+impl Kind for DeviceReplay {
+    const VERB: &'static str = "run-device-replay";
+
+    type Source = Vec<Source>;
+    type Problem = Vec<Trace>;
+    type Asked = DeviceRequest;
+    /// The turns, or why nothing can be played.
+    type Found = Result<TurnLog, String>;
+    /// The turns until the child died.
+    type Kept = TurnLog;
+
+    fn open(sources: &Vec<Source>) -> Result<Vec<Trace>, Failure> {
+        sources.iter().map(inputs::open_trace).collect()
+    }
+
+    fn perform(
+        traces: &Vec<Trace>,
+        asked: &DeviceRequest,
+        desk: Desk<'_>,
+    ) -> Result<Result<TurnLog, String>, Failure> {
+        Ok(play_turns(traces, asked, desk.mailbox).map_err(|failure| failure.full_message()))
+    }
+
+    fn loading(asked: &DeviceRequest) -> Duration {
+        asked.limit
+    }
+
+    fn kept(_: &Vec<Source>, mailbox: &Path) -> TurnLog {
+        let kept = latest(mailbox, TURNS, inputs::input_limits().unpacked_bytes());
+        kept.and_then(|log| serde_json::from_slice(&log).ok()).unwrap_or_default()
+    }
+
+    fn prepare(_: &DeviceRequest, command: &mut Command) {
+        clear_allocators(command, Some(PRELOAD));
+    }
 }
 
-/// Plays all contenders in this process, and reports their turns.
-fn perform(request: &Request, traces: &[Trace], channel: &mut File) -> Result<Reply, Failure> {
+/// Plays all contenders in this process, and keeps the log before and after each turn.
+fn play_turns(traces: &[Trace], asked: &DeviceRequest, mailbox: &Path) -> Result<TurnLog, Failure> {
     let requests = trace_propagations(traces, None);
     let scored = traces.iter().zip(&requests);
-    let scores = scored.map(|(trace, requests)| trace_score(trace, requests, request.operation_ns));
+    let scores = scored.map(|(trace, requests)| trace_score(trace, requests, asked.operation_ns));
     let scores: Vec<Score> = scores.collect();
-    let plans = verify_plans(request, traces)?;
-    let unavailable = |error: DriverError| Reply::Unavailable { reason: error.to_string() };
-    let device = match super::open_device(request.device) {
-        Ok(device) => device,
-        Err(error) => return Ok(unavailable(error)),
-    };
-    let builders = request.contenders.iter().map(|player| allocator_builder(player, &device));
+    let plans = verify_plans(&asked.contenders, traces)?;
+    let device = open_device(asked.device)?;
+    let builders = asked.contenders.iter().map(|player| allocator_builder(player, &device));
     let builders: Vec<Box<Builder>> = builders.collect();
-    let players = request.contenders.iter().zip(&plans).zip(&builders);
+    let players = asked.contenders.iter().zip(&plans).zip(&builders);
     let contenders = players.map(|((player, plan), builder)| Contender {
         key: player.key.clone(),
         strategy: contender_strategy(&player.key, plan.as_ref(), builder),
     });
     let contenders: Vec<Contender<'_>> = contenders.collect();
-    if let Err(error) = device.rehearse_turns(wake_time(request.device)) {
-        return Ok(unavailable(error));
-    }
-    let ballast = request.capacity.map(|bytes| device.leave_free(Bytes::new(bytes))).transpose();
-    let ballast = match ballast {
-        Ok(ballast) => ballast,
-        Err(error) => return Ok(unavailable(error)),
-    };
-    send_reply(channel, &Reply::Device(device.info().clone()))?;
-    let (mut told, mut broken) = (Ok(()), None);
-    compete_on_device(&device, &scores, &contenders, &request.protocol, &mut |news| {
-        let reply = match news {
-            News::Begins(contender) => Reply::Begins { contender },
-            News::Ended(contender, performance) => Reply::Ended { contender, performance },
-            News::Broken(error) => {
-                broken = Some(error.to_string());
-                return;
+    device.rehearse_turns(wake_time(asked.device))?;
+    let ballast = asked.capacity.map(|bytes| device.leave_free(Bytes::new(bytes))).transpose()?;
+    let device_info = Some(device.info().clone());
+    let mut log =
+        TurnLog { device: device_info, figures: vec![None; contenders.len()], ..TurnLog::default() };
+    let (mut drawer, mut is_broken) = (Drawer::create(mailbox, TURNS)?, false);
+    compete_on_device(&device, &scores, &contenders, &asked.protocol, &mut |news| {
+        match news {
+            News::Begins(place) => log.current = Some(place),
+            News::Ended(place, performance) => {
+                log.current = None;
+                log.figures[place] = Some(*performance);
             }
-        };
-        if told.is_ok() {
-            told = send_reply(channel, &reply);
+            News::Broken(_) => is_broken = true,
         }
+        // If it cannot be kept the round continues, because its answer still counts.
+        let _ = drawer.put(&serde_json::to_vec(&log).expect("a log is plain data"));
     });
-    told?;
     drop(contenders);
     drop(builders);
-    if let Some(reason) = broken {
+    if is_broken {
         // Nothing can be given back now; the driver frees it when the process ends.
-        return Ok(Reply::Broken { reason });
+        return Ok(log);
     }
     let given_back = ballast.map_or(Ok(()), Ballast::give_back);
-    if let Err(error) = given_back.and(device.close()) {
-        send_reply(channel, &Reply::Lost { reason: error.to_string() })?;
+    log.lost = given_back.and(device.close()).err().map(|error| error.to_string());
+    Ok(log)
+}
+
+fn open_device(device: Device) -> Result<cuda::Device, DriverError> {
+    match device {
+        Device::Host => Err(DriverError::Unavailable { reason: "the host is not a device".to_owned() }),
+        Device::Cuda(ordinal) => cuda::Device::open_cuda(ordinal),
+        Device::Simulated(bytes) => Ok(cuda::Device::with_simulation(Bytes::new(bytes))),
     }
-    Ok(Reply::Done)
 }
 
 fn verify_plans<'t>(
-    request: &Request,
+    players: &[Player],
     traces: &'t [Trace],
 ) -> Result<Vec<Option<VerifiedPlan<'t>>>, Failure> {
     let first = traces.first().ok_or_else(|| Failure::from_usage("nothing to play"))?;
     let verified = |player: &Player| player.plan.clone().map(|plan| first.instance.verify(plan)).transpose();
-    Ok(request.contenders.iter().map(verified).collect::<Result<_, _>>()?)
+    Ok(players.iter().map(verified).collect::<Result<_, _>>()?)
 }
 
 /// How long a device works before the first turn, because an idle GPU has slow clocks.
@@ -141,5 +168,58 @@ fn trace_score(trace: &Trace, requests: &Requests, operation_ns: Option<u64>) ->
     match durations::request_durations(trace, operation_ns) {
         Ok(times) => score.with_operations(times),
         Err(_) => score,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use planlab_dsa::CancelToken;
+    use planlab_replay::Work;
+    use planlab_replay::cuda::Protocol;
+    use planlab_workloads::ReadOptions;
+    use planlab_workloads::formats::read_trace;
+
+    use super::*;
+
+    /// The answer for two contenders with two turns each, and what the mailbox keeps of it.
+    fn play(device: Device) -> (Result<TurnLog, String>, TurnLog) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mailbox = folder.path().join("0");
+        let text = "# alignment: 512\nid,lower,upper,size\na,0,3,4096\nb,1,2,512\n";
+        let trace = read_trace("t", text.as_bytes(), &ReadOptions::default()).expect("a trace");
+        let protocol = Protocol {
+            work: Work::Kernels,
+            warm_up: 1,
+            warm_up_most: 1,
+            steady: 1,
+            timed: 3,
+            budget: Duration::from_secs(60),
+            rounds: 2,
+            seed: 0,
+        };
+        let player = |key: &str| Player { key: key.to_owned(), plan: None };
+        let contenders = vec![player("cuda-malloc"), player("tlsf")];
+        let limit = Duration::from_secs(60);
+        let asked = DeviceRequest { device, contenders, protocol, operation_ns: None, capacity: None, limit };
+        let desk = Desk { mailbox: &mailbox, cancel: &CancelToken::default(), begin: &mut || Ok(()) };
+        let found = DeviceReplay::perform(&vec![trace], &asked, desk).expect("an answer");
+        (found, DeviceReplay::kept(&Vec::new(), &mailbox))
+    }
+
+    #[test]
+    fn mailbox_keeps_all_turns() {
+        let (found, kept) = play(Device::Simulated(256 << 20));
+        assert_eq!(found.as_ref(), Ok(&kept));
+        assert!(kept.device.is_some_and(|device| device.is_simulated));
+        assert_eq!((kept.current, kept.lost), (None, None));
+        let samples = kept.figures.iter().map(|one| one.as_ref().map(|one| one.samples.len()));
+        assert_eq!(samples.collect::<Vec<_>>(), [Some(6); 2], "three of each turn");
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_a_refusal() {
+        let (found, kept) = play(Device::Host);
+        assert_eq!(found, Err("no device: the host is not a device".to_owned()));
+        assert_eq!(kept, TurnLog::default());
     }
 }

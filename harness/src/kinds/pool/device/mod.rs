@@ -1,26 +1,28 @@
 //! Replays on a device: one child process for each repetition, in which all contenders take turns.
 //!
 //! A device has one memory, so contenders are played one after another in one process, each from nothing. A contender
-//! that breaks the device ends the process and loses only its own row. Those that had a turn keep their figures, and
-//! the others are played in a new process.
+//! that breaks the device ends the process and loses only its own row. The process keeps the figures of those that had
+//! a turn in its mailbox, and the others are played in a new process.
 
-pub(crate) mod child;
+mod child;
 mod contenders;
 mod durations;
-mod protocol;
+mod messages;
 mod round;
 mod table;
 
-use planlab_dsa::{Bytes, CancelToken, Digest};
+use planlab_dsa::{CancelToken, Digest};
 use planlab_replay::Work;
-use planlab_replay::cuda::{self, DeviceInfo, DriverError, Protocol};
+use planlab_replay::cuda::{self, DeviceInfo, Protocol};
 use planlab_results::replay::ReplayRow;
 use planlab_workloads::Trace;
 
+pub(crate) use self::child::DeviceReplay;
 use self::round::{Round, Settings};
 use super::row::{Place, row};
 use super::subject::Subject;
 use super::{Contender, Keeper, exit_of, table as shared};
+use crate::cells::Supervisor;
 use crate::cli::{Device, ReplayArgs};
 use crate::inputs::Source;
 use crate::shell::clock::now_ns;
@@ -38,15 +40,6 @@ const WARM_UP: u32 = 50;
 /// The longest warm-up, as a multiple of that number; below, how often in a row the reserved bytes must be the same.
 const WARM_UP_MOST: u32 = 4;
 const STEADY: u32 = 20;
-
-/// Opens a device.
-pub(crate) fn open_device(device: Device) -> Result<cuda::Device, DriverError> {
-    match device {
-        Device::Host => Err(DriverError::Unavailable { reason: "the host is not a device".to_owned() }),
-        Device::Cuda(ordinal) => cuda::Device::open_cuda(ordinal),
-        Device::Simulated(bytes) => Ok(cuda::Device::with_simulation(Bytes::new(bytes))),
-    }
-}
 
 /// Fails at once if the device is missing or cannot do what is asked.
 pub(crate) fn check_device(args: &ReplayArgs) -> Result<(), Failure> {
@@ -75,12 +68,20 @@ pub(crate) fn run(
     let contenders = contenders::device_contenders(plans, args, first)?;
     let subject = Subject::from_sources(sources, traces);
     let settings = replay_settings(args, sources, traces)?;
+    let supervisor = Supervisor::without_memory_limit(cancel.clone())?;
     let bar = Progress::new(args.reps.into(), "processes");
     let mut rows: Vec<ReplayRow> = Vec::new();
     for repetition in 0..args.reps {
         let (started_ns, provenance) = (now_ns(), provenance::beside_device(1));
-        let round = Round { args, sources, contenders: &contenders, settings: &settings, repetition };
-        let Some((device, performances)) = round.play_round(cancel)? else { break };
+        let round = Round {
+            supervisor: &supervisor,
+            args,
+            sources,
+            contenders: &contenders,
+            settings: &settings,
+            repetition,
+        };
+        let Some((device, performances)) = round.play_round()? else { break };
         bar.inc(1);
         let place = Place { key: device.key.clone(), name: device.name.clone(), l2_bytes: device.l2_bytes };
         let made = contenders.iter().zip(performances).map(|(contender, played)| {

@@ -1,19 +1,19 @@
 //! Plays one repetition: a process in which all contenders take turns, and another for those left if it dies.
 
-use std::io;
-use std::process::Command;
+use std::time::Duration;
 
-use planlab_dsa::{CancelToken, Digest};
+use planlab_dsa::Digest;
 use planlab_replay::Performance;
 use planlab_replay::cuda::{DeviceInfo, Protocol};
 
-use super::protocol::{Player, Reply, Request};
+use super::child::DeviceReplay;
+use super::messages::{DeviceRequest, Player, TurnLog};
+use crate::cells::{CellEnd, Order, Supervisor};
 use crate::cli::{Device, ReplayArgs};
 use crate::inputs::Source;
 use crate::kinds::pool::Contender;
-use crate::kinds::pool::environment::{PRELOAD, clear_allocators};
 use crate::kinds::pool::row::performance_of_death;
-use crate::process::{Death, hidden_command, talk_to_child};
+use crate::process::Death;
 use crate::shell::exit::Failure;
 
 /// The settings of a replay on a device.
@@ -29,6 +29,7 @@ pub(super) struct Settings {
 
 /// The contenders and settings of a repetition.
 pub(super) struct Round<'a> {
+    pub(super) supervisor: &'a Supervisor,
     pub(super) args: &'a ReplayArgs,
     pub(super) sources: &'a [Source],
     pub(super) contenders: &'a [Contender],
@@ -45,7 +46,8 @@ impl Round<'_> {
     /// # Errors
     ///
     /// If no child can be started, a trace cannot be read or the device is missing.
-    pub(super) fn play_round(&self, cancel: &CancelToken) -> Result<Option<Played>, Failure> {
+    pub(super) fn play_round(&self) -> Result<Option<Played>, Failure> {
+        let source = self.sources.to_vec();
         let mut device = unknown_device(self.args.device);
         let mut all: Vec<Option<Performance>> = vec![None; self.contenders.len()];
         loop {
@@ -53,102 +55,45 @@ impl Round<'_> {
             if left.is_empty() {
                 return Ok(Some((device, all.into_iter().flatten().collect())));
             }
-            let request = self.round_request(&left);
-            let limit = self.args.time_limit;
-            let talk = talk_to_child(child()?, &request, limit, cancel)?;
-            if cancel.is_cancelled() {
-                return Ok(None);
-            }
-            let mut heard = Heard::from_answer(&talk.answer, left.len());
-            if let Some(reason) = heard.refusal.take() {
-                return Err(Failure::from_usage(reason));
-            }
-            device = heard.device.take().unwrap_or(device);
-            let lost = heard.lost.take();
-            let ended = heard.settle_answers(talk.killed.as_ref() == Some(&Death::Timeout), || {
-                performance_of_death(&talk.death_of_child(), &talk.stderr, limit)
-            });
-            for (index, one) in left.into_iter().zip(ended) {
-                all[index] = one.map(|performance| with_lost(performance, lost.as_deref()));
+            let order =
+                Order { source: &source, cells: &[self.round_request(&left)], memory: None, core: None };
+            let cell = self.supervisor.run::<DeviceReplay>(&order)?.pop();
+            let Some(cell) = cell.filter(|cell| !cell.interrupted) else { return Ok(None) };
+            let turns = settle_turns(cell, left.len(), self.args.time_limit)?;
+            device = turns.device.unwrap_or(device);
+            for (index, one) in left.into_iter().zip(turns.figures) {
+                all[index] = one.map(|performance| with_lost(performance, turns.lost.as_deref()));
             }
         }
     }
 
     /// The request for the contenders left; each process has an order of its own.
-    fn round_request(&self, left: &[usize]) -> Request {
+    fn round_request(&self, left: &[usize]) -> DeviceRequest {
         let player = |&index: &usize| {
             let contender = &self.contenders[index];
             Player { key: contender.key.clone(), plan: contender.plan.clone() }
         };
         let protocol = self.settings.protocol;
-        Request {
-            sources: self.sources.to_vec(),
-            parent: std::process::id(),
+        DeviceRequest {
             device: self.args.device,
             contenders: left.iter().map(player).collect(),
             protocol: Protocol { seed: protocol.seed.wrapping_add(self.repetition.into()), ..protocol },
             operation_ns: self.settings.operation_ns,
             capacity: self.settings.capacity,
+            limit: self.args.time_limit,
         }
     }
 }
 
-/// A child's answers until its end.
-#[derive(Clone, Debug, Default)]
-struct Heard {
-    /// The reason why nothing can be played.
-    refusal: Option<String>,
-    device: Option<DeviceInfo>,
-    /// What the device did not take back after all turns.
-    lost: Option<String>,
-    /// The figures of the contenders that had a turn, by their places in the request.
-    ended: Vec<Option<Performance>>,
-    /// The contender in a turn when the answer ended.
-    at_work: Option<usize>,
-    is_done: bool,
-}
-
-impl Heard {
-    /// Reads an answer up to its first invalid line; the last line of a child that died may be cut.
-    fn from_answer(answer: &[u8], contenders: usize) -> Self {
-        let mut heard = Self { ended: vec![None; contenders], ..Self::default() };
-        let lines = answer.split(|&byte| byte == b'\n');
-        for reply in lines.map_while(|line| serde_json::from_slice::<Reply>(line).ok()) {
-            match reply {
-                Reply::Unreadable { reason } | Reply::Unavailable { reason } => heard.refusal = Some(reason),
-                Reply::Device(device) => heard.device = Some(device),
-                Reply::Begins { contender } => heard.at_work = Some(contender),
-                Reply::Ended { contender, performance } => {
-                    heard.at_work = None;
-                    if let Some(one) = heard.ended.get_mut(contender) {
-                        *one = Some(*performance);
-                    }
-                }
-                // Contenders without a turn play in the next process.
-                Reply::Broken { .. } => {}
-                Reply::Lost { reason } => heard.lost = Some(reason),
-                Reply::Done => heard.is_done = true,
-            }
+/// The turns of a process with this many contenders, whether it answered or died.
+fn settle_turns(cell: CellEnd<DeviceReplay>, contenders: usize, limit: Duration) -> Result<TurnLog, Failure> {
+    match cell.end {
+        Ok(Ok(turns)) => Ok(turns),
+        Ok(Err(reason)) | Err(Death::Unreadable(reason)) => Err(Failure::from_usage(reason)),
+        Err(death) => {
+            let failed = performance_of_death(&death, &cell.stderr_tail, limit);
+            Ok(cell.kept.settle_death(contenders, death == Death::Timeout, &failed))
         }
-        heard
-    }
-
-    /// The final figures of each contender; `None` if it has to play again. Those that ended a turn keep it, and the
-    /// one in a turn when the child died has failed. If the time was over instead, that one plays again too, provided
-    /// another had a turn before. At least one contender is final.
-    fn settle_answers(mut self, is_late: bool, failed: impl Fn() -> Performance) -> Vec<Option<Performance>> {
-        let has_turns = self.ended.iter().any(Option::is_some);
-        match self.at_work.filter(|&place| !self.is_done && place < self.ended.len()) {
-            Some(_) if is_late && has_turns => {}
-            Some(place) => self.ended[place] = Some(failed()),
-            None if has_turns && !self.is_done => {}
-            None => {
-                for one in &mut self.ended {
-                    one.get_or_insert_with(&failed);
-                }
-            }
-        }
-        self.ended
     }
 }
 
@@ -160,12 +105,6 @@ fn with_lost(mut performance: Performance, lost: Option<&str>) -> Performance {
         performance.reason += &format!("{before}the device did not take all back in the end: {lost}");
     }
     performance
-}
-
-fn child() -> io::Result<Command> {
-    let mut command = hidden_command("run-device-replay")?;
-    clear_allocators(&mut command, Some(PRELOAD));
-    Ok(command)
 }
 
 /// A device whose process died before it could name it.
@@ -183,60 +122,17 @@ mod tests {
 
     use super::*;
 
-    fn answer(replies: &[Reply]) -> Vec<u8> {
-        let line = |reply: &Reply| serde_json::to_string(reply).expect("plain data") + "\n";
-        replies.iter().map(line).collect::<String>().into_bytes()
-    }
-
-    fn ended(contender: usize) -> Reply {
-        Reply::Ended { contender, performance: Box::default() }
-    }
-
-    /// How each of three ended, if that is certain.
-    fn ends(replies: &[Reply], is_late: bool) -> Vec<Option<End>> {
-        let mut answer = answer(replies);
-        answer.extend(b"{\"ended\": {\"contender\": 2, \"perf");
-        let failed = || Performance::without_measurements(End::Failed, String::new());
-        let settled = Heard::from_answer(&answer, 3).settle_answers(is_late, failed);
-        settled.iter().map(|one| one.as_ref().map(|one| one.status)).collect()
-    }
-
-    #[test]
-    fn a_death_costs_who_was_in_a_turn() {
-        let (complete, failed) = (Some(End::Complete), Some(End::Failed));
-        let begins = |contender| Reply::Begins { contender };
-        assert_eq!(ends(&[begins(1), ended(1), begins(0)], false), [failed, complete, None]);
-        assert_eq!(ends(&[begins(1), ended(1), begins(0)], true), [None, complete, None]);
-        assert_eq!(ends(&[begins(1)], true), [None, failed, None]);
-        assert_eq!(ends(&[begins(1), ended(1)], false), [None, complete, None]);
-        assert_eq!(ends(&[begins(1), ended(1), Reply::Done], false), [failed, complete, failed]);
-        assert_eq!(ends(&[], false), [failed; 3]);
-        let broken = Reply::Broken { reason: "error 700".to_owned() };
-        assert_eq!(ends(&[begins(1), ended(1), broken], false), [None, complete, None]);
-        assert_eq!(ends(&[ended(1), begins(1)], false), [None, failed, None], "not its earlier round");
-    }
-
     #[test]
     fn what_is_lost_in_the_end_stands_in_every_row() {
-        let lost = Reply::Lost { reason: "cuStreamDestroy: lost".to_owned() };
-        let heard = Heard::from_answer(&answer(&[ended(0), lost, Reply::Done]), 1);
-        assert!(heard.is_done);
         let says = "the device did not take all back in the end: cuStreamDestroy: lost";
         let of = |end, reason: &str| {
             let played = Performance::without_measurements(end, reason.to_owned());
-            let told = with_lost(played, heard.lost.as_deref());
+            let told = with_lost(played, Some("cuStreamDestroy: lost"));
             (told.status, told.reason)
         };
         assert_eq!(of(End::Complete, ""), (End::Complete, says.to_owned()));
         assert_eq!(of(End::OutOfMemory, "no room"), (End::OutOfMemory, format!("no room; {says}")));
         let complete = Performance::default();
         assert_eq!(with_lost(complete, None).reason, "");
-    }
-
-    #[test]
-    fn a_device_that_is_not_there_is_a_refusal() {
-        let refusal = Reply::Unavailable { reason: "none".to_owned() };
-        let heard = Heard::from_answer(&answer(&[refusal]), 1);
-        assert_eq!(heard.refusal.as_deref(), Some("none"));
     }
 }
