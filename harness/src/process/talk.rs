@@ -4,7 +4,7 @@ use std::io;
 use std::process::{Child, ChildStdout, Command, ExitStatus};
 use std::sync::mpsc;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use planlab_dsa::CancelToken;
 use rustix::process::Signal;
@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::limits::Cgroup;
 use super::orphans::{signal_group, spawn_child};
-use super::parent::{Death, confine_child, death_cause, end_of, reap_child, send_request};
+use super::parent::{confine_child, end_of, reap_child, send_request};
 
 /// How often the parent checks whether it was interrupted.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -23,22 +23,15 @@ const CLOSING: Duration = Duration::from_secs(10);
 pub(crate) struct Talk<A> {
     /// What was made of its stdout.
     pub(crate) answer: A,
-    /// Why the parent killed it, if it did.
-    pub(crate) killed: Option<Death>,
+    /// Whether the parent was interrupted and killed it.
+    pub(crate) is_interrupted: bool,
     pub(crate) status: ExitStatus,
     /// The end of what it wrote to stderr.
     pub(crate) stderr: String,
 }
 
-impl<A> Talk<A> {
-    /// How a child ended whose answer is missing or incomplete.
-    pub(crate) fn death_of_child(&self) -> Death {
-        self.killed.clone().unwrap_or_else(|| death_cause(self.status, false, &self.stderr))
-    }
-}
-
-/// Starts a child, in a group if its memory is limited, sends it a request and waits for its end; kills it after `limit`.
-/// `read` receives its stdout, in a thread, and makes the answer of it.
+/// Starts a child, in a group if its memory is limited, sends it a request and waits for its end. `read` receives its
+/// stdout, in a thread, and makes the answer of it.
 ///
 /// # Errors
 ///
@@ -46,7 +39,6 @@ impl<A> Talk<A> {
 pub(crate) fn talk_to_child<A: Default + Send + 'static>(
     mut command: Command,
     request: &impl Serialize,
-    limit: Duration,
     cancel: &CancelToken,
     group: Option<&Cgroup>,
     read: impl FnOnce(ChildStdout) -> A + Send + 'static,
@@ -55,33 +47,29 @@ pub(crate) fn talk_to_child<A: Default + Send + 'static>(
     confine_child(&mut child, group)?;
     send_request(&mut child, request);
     let tail = end_of(&mut child);
-    let (answer, killed) = follow_child(&mut child, limit, cancel, read);
+    let (answer, is_interrupted) = follow_child(&mut child, cancel, read);
     let status = reap_child(&mut child)?;
-    Ok(Talk { answer, killed, status, stderr: tail.finish_tail() })
+    Ok(Talk { answer, is_interrupted, status, stderr: tail.finish_tail() })
 }
 
-/// Returns the answer once the child has closed its stdout, and the reason if it had to be killed.
+/// Returns the answer once the child has closed its stdout, and whether it had to be killed.
 fn follow_child<A: Default + Send + 'static>(
     child: &mut Child,
-    limit: Duration,
     cancel: &CancelToken,
     read: impl FnOnce(ChildStdout) -> A + Send + 'static,
-) -> (A, Option<Death>) {
-    let (sender, news) = mpsc::channel();
+) -> (A, bool) {
+    let (sender, answers) = mpsc::channel();
     let stdout = child.stdout.take();
     thread::spawn(move || {
         let _ = sender.send(stdout.map(read).unwrap_or_default());
     });
-    let deadline = Instant::now() + limit;
     loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if let Ok(answer) = news.recv_timeout(left.min(PATIENCE)) {
-            return (answer, None);
+        if let Ok(answer) = answers.recv_timeout(PATIENCE) {
+            return (answer, false);
         }
-        if cancel.is_cancelled() || left.is_zero() {
+        if cancel.is_cancelled() {
             signal_group(child.id(), Signal::KILL);
-            let death = if cancel.is_cancelled() { Death::Interrupted } else { Death::Timeout };
-            return (news.recv_timeout(CLOSING).unwrap_or_default(), Some(death));
+            return (answers.recv_timeout(CLOSING).unwrap_or_default(), true);
         }
     }
 }

@@ -11,11 +11,10 @@ use std::thread::available_parallelism;
 
 use planlab_results::queries::STACK;
 
-use crate::cells::FOREVER;
 use crate::cli::QueryArgs;
 use crate::inputs::records;
 use crate::process::limits::{Cgroup, Mechanism};
-use crate::process::{Death, hidden_command, talk_to_child};
+use crate::process::{Death, death_cause, hidden_command, talk_to_child};
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{self, Output};
 use crate::shell::quantity::format_memory;
@@ -46,15 +45,9 @@ pub(crate) fn run(args: &QueryArgs, output: Output) -> Verdict {
         tables: output.tables,
         address_space: group.is_none().then(|| address_space(args.memory_limit)),
     };
-    let talk = talk_to_child(
-        hidden_command("run-query")?,
-        &request,
-        FOREVER,
-        &cancel_token(),
-        group.as_ref(),
-        deliver_answer,
-    )?;
-    if talk.killed == Some(Death::Interrupted) {
+    let command = hidden_command("run-query")?;
+    let talk = talk_to_child(command, &request, &cancel_token(), group.as_ref(), deliver_answer)?;
+    if talk.is_interrupted {
         return Ok(Exit::Interrupted);
     }
     match talk.answer {
@@ -65,7 +58,7 @@ pub(crate) fn run(args: &QueryArgs, output: Output) -> Verdict {
         }
         _ => {
             let ran_out = group.as_ref().is_some_and(Cgroup::ran_out_of_memory);
-            let death = if ran_out { Death::OutOfMemory } else { talk.death_of_child() };
+            let death = death_cause(talk.status, ran_out, &talk.stderr);
             Err(query_failure(&death, args.memory_limit, &talk.stderr))
         }
     }
