@@ -34,9 +34,10 @@ pub use order::{
 pub use schedule::{
     Audited, BufferIds, Completions, Content, ConvolutionAlgorithm, ConvolutionChoice, Engine, Event,
     EventId, EventWaits, FeatureMap, Function, FunctionId, FunctionKind, GradientSums, Kernel, Machine,
-    MapId, NetError, Playback, PlaybackError, PlaybackTotals, Schedule, ScheduleBound, ScheduleBudget,
-    ScheduleError, ScheduleEvidence, ScheduleHalt, ScheduleMark, ScheduleOutcome, ScheduleRun,
-    ScheduledBuffer, Scheduler, SchedulerDescriptor, SchedulingProblem, Span, Stuck, Task, Timeline, Times,
-    TimesError, TrainingNet, ValueKind, Verified, Violation, Work, WorkspaceLimitError, compute_bound,
-    execute_scheduler, execute_scheduler_observed, gradient_sums, simulate_schedule, validate_schedule,
+    MapId, MemoryBound, NetError, Playback, PlaybackError, PlaybackTotals, Schedule, ScheduleBound,
+    ScheduleBudget, ScheduleError, ScheduleEvidence, ScheduleHalt, ScheduleMark, ScheduleOutcome,
+    ScheduleRun, ScheduledBuffer, Scheduler, SchedulerDescriptor, SchedulingProblem, Span, Stuck, Task,
+    Timeline, Times, TimesError, TrainingNet, ValueKind, Verified, Violation, Work, WorkspaceLimitError,
+    bound_memory, compute_bound, execute_scheduler, execute_scheduler_observed, gradient_sums,
+    simulate_schedule, validate_schedule,
 };

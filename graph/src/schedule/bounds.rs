@@ -107,7 +107,7 @@ enum Term {
 }
 
 /// The parts of every gradient.
-struct Gradients {
+pub(super) struct Gradients {
     /// The terms that have a number.
     numbers: BTreeMap<Term, usize>,
     /// For each map, the number of each part of its gradient with the function that it comes from.
@@ -119,7 +119,7 @@ struct Gradients {
 }
 
 impl Gradients {
-    fn new(net: &TrainingNet) -> Self {
+    pub(super) fn new(net: &TrainingNet) -> Self {
         let maps = net.maps().len();
         let (parts, whole) = (vec![Vec::new(); maps], vec![None; maps]);
         let mut gradients = Self { numbers: BTreeMap::new(), parts, whole, is_read: vec![false; maps] };
@@ -160,8 +160,13 @@ impl Gradients {
     }
 
     /// The maps with a gradient that has to be summed.
-    fn summed_maps(&self) -> impl Iterator<Item = usize> {
+    pub(super) fn summed_maps(&self) -> impl Iterator<Item = usize> {
         (0..self.parts.len()).filter(|&map| self.is_read[map] && self.parts[map].len() > 1)
+    }
+
+    /// Whether all parts of a map's gradient are one value.
+    pub(super) fn has_equal_parts(&self, map: usize) -> bool {
+        self.parts[map].windows(2).all(|pair| pair[0].0 == pair[1].0)
     }
 
     /// For each number, the maps whose sums may have it as a part.
@@ -231,7 +236,7 @@ fn shared_seconds(gradients: &Gradients, sums: &[GradientSums], seconds: &[f64])
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use planlab_dsa::Bytes;
 
     use super::*;
@@ -239,7 +244,7 @@ mod tests {
 
     /// A net of equal maps: the first is an input, each of the others is made from these maps. The last one has a
     /// backward pass, and those with one input.
-    fn net_of(inputs: &[&[usize]]) -> TrainingNet {
+    pub(in crate::schedule) fn net_of(inputs: &[&[usize]]) -> TrainingNet {
         let map = |_| FeatureMap { bytes: Bytes::new(4), ..FeatureMap::default() };
         let function = |(index, inputs): (usize, &&[usize])| Function {
             kind: if inputs.len() > 1 { FunctionKind::Add } else { FunctionKind::Other },

@@ -1,6 +1,6 @@
 //! Why a scheduler fails, or ends.
 
-use planlab_dsa::Halt;
+use planlab_dsa::{Bytes, Halt};
 
 use crate::{Stuck, Violation};
 
@@ -18,6 +18,9 @@ pub enum ScheduleError {
     /// A bound above the time of a valid schedule.
     #[error("a bound of {bound:e} s was claimed, but a valid schedule takes {seconds:e} s")]
     Refuted { bound: f64, seconds: f64 },
+    /// A claim that no schedule fits, although one is valid.
+    #[error("it was claimed that no schedule fits in {capacity} bytes, but one does")]
+    Fits { capacity: Bytes },
     /// Any other error, in the scheduler's words.
     #[error("{0}")]
     Failed(String),

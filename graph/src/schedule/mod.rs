@@ -7,6 +7,7 @@
 //! | `events` | a schedule as data, when each of its events runs, and where its buffers lie |
 //! | `validate` | audits a schedule; shares nothing with what made it |
 //! | `bounds` | bounds on the time of every schedule |
+//! | `least_memory` | a bound on the memory of every schedule |
 //! | `playback` | the run of a schedule from its file alone, without the net |
 //! | `verified` | a schedule that has passed the audit |
 //! | `error`, `outcome`, `scheduler` | the contract of a scheduler and its run |
@@ -14,6 +15,7 @@
 mod bounds;
 mod error;
 mod events;
+mod least_memory;
 mod outcome;
 mod playback;
 mod scheduler;
@@ -27,6 +29,7 @@ pub use events::{
     BufferIds, Completions, Content, Engine, Event, EventId, Schedule, ScheduledBuffer, Span, Stuck, Task,
     Timeline, simulate_schedule,
 };
+pub use least_memory::{MemoryBound, bound_memory};
 pub use outcome::{ScheduleBudget, ScheduleMark, ScheduleOutcome, SchedulerDescriptor};
 pub use playback::{EventWaits, Playback, PlaybackError, PlaybackTotals, ValueKind};
 pub use scheduler::{ScheduleRun, Scheduler, execute_scheduler, execute_scheduler_observed};

@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::bounds::ScheduleBound;
 use super::error::ScheduleError;
+use super::least_memory::MemoryBound;
 use super::verified::Verified;
 
 /// What is known of a scheduler before it runs.
@@ -76,6 +77,9 @@ pub struct ScheduleOutcome {
     pub best: Option<Verified>,
     /// The best proven bound on the time of every schedule.
     pub bound: ScheduleBound,
+    /// The best proven bound on the memory of every schedule. If it is above the capacity, no schedule fits, and the run
+    /// has ended as [`Stop::Infeasible`].
+    pub least_memory: MemoryBound,
     /// Why the run ended.
     pub end: Result<Stop, ScheduleError>,
     /// Why there is no schedule, in the scheduler's words, such as out of memory.

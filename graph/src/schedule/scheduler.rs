@@ -13,6 +13,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::bounds::{ScheduleBound, compute_bound};
 use super::error::{ScheduleError, ScheduleHalt};
+use super::least_memory::{MemoryBound, bound_memory};
 use super::outcome::{ScheduleBudget, ScheduleMark, ScheduleOutcome, SchedulerDescriptor};
 use super::verified::Verified;
 use crate::{Schedule, SchedulingProblem};
@@ -58,6 +59,7 @@ pub struct ScheduleRun<'p> {
     rng: ChaCha8Rng,
     best: Option<Verified>,
     bound: ScheduleBound,
+    least_memory: MemoryBound,
     shortfall: Option<String>,
     trajectory: Vec<ScheduleMark>,
     /// The schedules that a consulted scheduler offers, except the best; `None` if only the best counts.
@@ -68,7 +70,8 @@ pub struct ScheduleRun<'p> {
 /// Runs a scheduler.
 ///
 /// The bound that every function takes its time is known before the start, so a schedule that hides all its copies is
-/// thereby proved optimal.
+/// thereby proved optimal. If no schedule fits the capacity by [`bound_memory`], the run ends as [`Stop::Infeasible`]
+/// before the scheduler starts.
 #[must_use]
 pub fn execute_scheduler(
     scheduler: &dyn Scheduler,
@@ -90,18 +93,20 @@ pub fn execute_scheduler_observed<'p>(
 ) -> ScheduleOutcome {
     let rng = ChaCha8Rng::seed_from_u64(seed);
     let start = budget.clock.now();
-    let mut run = ScheduleRun::new(problem, budget, start, rng, compute_bound(problem));
+    let bounds = (compute_bound(problem), bound_memory(problem));
+    let mut run = ScheduleRun::new(problem, budget, start, rng, bounds);
     run.observer = Box::new(observer);
-    let end = match scheduler.schedule(&mut run) {
+    let end = match run.check_capacity().and_then(|()| scheduler.schedule(&mut run)) {
         Ok(()) => Ok(Stop::Finished),
         Err(ScheduleHalt::Stop(stop)) => Ok(stop),
         Err(ScheduleHalt::Error(error)) => Err(error),
     };
     ScheduleOutcome {
-        shortfall: if run.best.is_none() { run.shortfall.take() } else { None },
+        shortfall: run.take_shortfall(),
         elapsed: run.elapsed(),
         best: run.best,
         bound: run.bound,
+        least_memory: run.least_memory,
         end,
         trajectory: run.trajectory,
         work: run.work,
@@ -114,7 +119,7 @@ impl<'p> ScheduleRun<'p> {
         budget: ScheduleBudget,
         start: Duration,
         rng: ChaCha8Rng,
-        bound: ScheduleBound,
+        (bound, least_memory): (ScheduleBound, MemoryBound),
     ) -> Self {
         Self {
             problem,
@@ -124,6 +129,7 @@ impl<'p> ScheduleRun<'p> {
             rng,
             best: None,
             bound,
+            least_memory,
             shortfall: None,
             trajectory: Vec::new(),
             others: None,
@@ -187,6 +193,36 @@ impl<'p> ScheduleRun<'p> {
     /// States why there is no schedule; the last reason counts.
     pub fn fall_short(&mut self, reason: impl Into<String>) {
         self.shortfall = Some(reason.into());
+    }
+
+    /// Why there is no schedule; `None` if there is one.
+    fn take_shortfall(&mut self) -> Option<String> {
+        if self.best.is_some() {
+            return None;
+        }
+        match self.check_capacity() {
+            Ok(()) => self.shortfall.take(),
+            Err(_) => Some(self.least_memory.explain_shortfall(self.problem)),
+        }
+    }
+
+    /// Ends the run if the bound on the memory of every schedule is above the capacity.
+    fn check_capacity(&self) -> Result<(), ScheduleHalt> {
+        if self.least_memory.bytes <= self.problem.capacity {
+            return Ok(());
+        }
+        Err(ScheduleHalt::Stop(Stop::Infeasible))
+    }
+
+    /// Claims that a search of all schedules has found none that fits the capacity. Returns what ends the run:
+    /// [`Stop::Infeasible`], or [`ScheduleError::Fits`] if there is a schedule.
+    #[must_use]
+    pub fn claim_infeasible(&mut self) -> ScheduleHalt {
+        if self.best.is_some() {
+            return ScheduleError::Fits { capacity: self.problem.capacity }.into();
+        }
+        self.least_memory = MemoryBound::above_searched(self.problem.capacity);
+        ScheduleHalt::Stop(Stop::Infeasible)
     }
 
     /// Offers a schedule. It is simulated, placed if it is a draft, validated, and kept if it is faster than the best.
@@ -265,14 +301,15 @@ impl<'p> ScheduleRun<'p> {
         budget: ScheduleBudget,
     ) -> (Vec<Verified>, Result<(), ScheduleHalt>) {
         let budget = ScheduleBudget { target: None, ..budget };
-        let mut run = ScheduleRun::new(self.problem, budget, self.start, self.rng.clone(), self.bound);
+        let bounds = (self.bound, self.least_memory);
+        let mut run = ScheduleRun::new(self.problem, budget, self.start, self.rng.clone(), bounds);
         (run.work, run.others) = (self.work, Some(Vec::new()));
         let end = match scheduler.schedule(&mut run) {
             Err(ScheduleHalt::Stop(Stop::Proved)) => Ok(()),
             end => end,
         };
         self.work = run.work;
-        self.bound = run.bound;
+        (self.bound, self.least_memory) = (run.bound, run.least_memory);
         (run.others.into_iter().flatten().chain(run.best).collect(), end)
     }
 

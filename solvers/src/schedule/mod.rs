@@ -72,6 +72,7 @@ mod fates;
 mod in_core;
 mod joint;
 pub mod knapsack;
+mod least_capacity;
 mod local_search;
 #[cfg(feature = "cp")]
 mod moccasin;
@@ -100,6 +101,7 @@ pub use classes::{Class, Classes, Counts, Lab, Policy, Trial};
 pub use exact::Exact;
 pub use in_core::InCore;
 pub use joint::Joint;
+pub use least_capacity::suggest_capacity;
 pub use local_search::LocalSearch;
 #[cfg(feature = "cp")]
 pub use moccasin::Moccasin;

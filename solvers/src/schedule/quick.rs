@@ -69,6 +69,12 @@ pub(super) fn cheap_quick_schedulers_first() -> Vec<Box<dyn Scheduler>> {
     sort_cheap_first(rate_quick_schedulers())
 }
 
+/// The quick schedulers that take linear time.
+pub(super) fn linear_schedulers() -> Vec<Box<dyn Scheduler>> {
+    let is_linear = |(growth, _): &Rated| *growth == Growth::Linear;
+    rate_quick_schedulers().into_iter().filter(is_linear).map(|(_, scheduler)| scheduler).collect()
+}
+
 /// Quick schedulers and those for chains, cheap ones first.
 pub(super) fn starting_schedulers() -> Vec<Box<dyn Scheduler>> {
     sort_cheap_first(rate_quick_schedulers().into_iter().chain(rate_chain_schedulers()).collect())

@@ -12,7 +12,8 @@
 //!
 //! Memory is the number of live bytes, so the first end that is found is a bound on every schedule. The schedule counts
 //! once offsets are found for it. If no offsets fit the fastest ones, the search goes on in less memory. Until
-//! the search ends, the bound of the state that is next is a bound on every schedule, too.
+//! the search ends, the bound of the state that is next is a bound on every schedule, too. If it ends without any, no
+//! schedule fits the capacity.
 //!
 //! # References
 //!
@@ -116,8 +117,7 @@ pub(super) fn search_states(
     }
     let seconds = search.bound(found.seconds);
     if seconds.is_infinite() {
-        run.fall_short("out of memory: no schedule fits");
-        return end;
+        return Err(run.claim_infeasible());
     }
     if run.best_schedule().is_none() {
         run.fall_short(match found.count {

@@ -172,7 +172,12 @@ fn bound_above_the_optimum_is_noticed() {
 
 /// Map 0 is an input, each other map is made from these maps. Every pass takes 1 second. Backward passes read only
 /// gradients.
-fn problem_of(inputs: &[&[usize]], bytes: &[u64], sums: &[f64], capacity: u64) -> SchedulingProblem {
+pub(super) fn problem_of(
+    inputs: &[&[usize]],
+    bytes: &[u64],
+    sums: &[f64],
+    capacity: u64,
+) -> SchedulingProblem {
     let maps = bytes.iter().map(|&bytes| FeatureMap { name: String::new(), bytes: Bytes::new(bytes) });
     let function = |(index, inputs): (usize, &&[usize])| Function {
         kind: if inputs.len() > 1 { FunctionKind::Add } else { FunctionKind::Other },

@@ -173,7 +173,7 @@ fn a_lie_is_an_error() {
     let end = |problem: &SchedulingProblem, lie| {
         execute_scheduler(&Liar(lie), problem, ScheduleBudget::default(), 0).end
     };
-    let too_large = end(&roomy.clone().with_capacity(Bytes::new(4)), |run| {
+    let too_large = end(&unit_chain(10, 5), |run| {
         let lab_problem = run.problem().clone().with_capacity(Bytes::new(1 << 20));
         let lab = Lab::new(&lab_problem, Policy::Discard, Prefetch::AsRoomPermits);
         run.offer(lab.draft_schedule(&lab.all_in_class(Class::Keep)).expect("there is room"))

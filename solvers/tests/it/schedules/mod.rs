@@ -10,6 +10,7 @@ mod exact;
 mod golden;
 mod joint;
 mod measured;
+mod memory;
 mod mutants;
 mod mutations;
 pub(crate) mod nets;
