@@ -3,10 +3,12 @@
 use std::fs;
 use std::path::Path;
 
+use planlab_results::schedule::{ScheduleRow, read_schedules};
+use planlab_results::{Status, Store};
 use serde_json::Value;
 use tempfile::tempdir;
 
-use crate::common::{assert_tells, figure, folder_with, json, run, sabotaged, sample, write};
+use crate::common::{assert_shows, assert_tells, figure, folder_with, json, run, sabotaged, sample, write};
 
 const MACHINE: &str = "name = 'mine'\ncopy_out = 24e9\ncopy_in = 24e9\nflops = 2e13\nmemory = 1.5e12\nlaunch = 5e-6\n\
                        capacity = 2e9\n";
@@ -110,14 +112,35 @@ fn what_no_schedule_can_do_is_named() {
         (["--machine", "part.toml"], "flops"),
         (["--machine", "x86-pcie"], "did you mean `x86-pcie3`"),
         (["--times", "times.csv"], "times.csv:2"),
-        (["--capacity", "100MB"], "parameters and workspace alone take"),
-        (["--capacity", "1GB"], "alone takes"),
         (["--scheduler", "poch/retain"], "did you mean `pooch/retain`"),
         (["--mode", "infer"], "inference keeps no feature maps"),
     ] {
         let arguments = [["schedule", "alexnet", "--batch", "1024"].as_slice(), &more].concat();
         assert_tells(&folder, &arguments, 2, &[reason]);
     }
+}
+
+#[test]
+fn capacity_below_every_schedule_is_infeasible_at_once() {
+    let folder = folder_with("mine.jsonl", NET);
+    let arguments = ["schedule", "mine.jsonl", "--capacity", "11MB", "--time-limit", "600s", "--scheduler"];
+    let both = [&arguments[..], &["swap-all", "--scheduler", "joint"]].concat();
+    let found = json(folder.path(), &both, 3);
+    for key in ["swap-all", "joint"] {
+        let row = found_row(&found, key);
+        assert_eq!((&row["status"], &row["stop"]), (&"infeasible".into(), &"infeasible".into()), "{row}");
+    }
+    assert_eq!(found["least_memory"], 11_000_120);
+    let suggested = figure(&found, "suggested_capacity");
+    assert!((11_000_120..12_500_000).contains(&suggested), "{suggested} bytes");
+    let reason = "every schedule needs at least 11000120 bytes, but the capacity is 11000000: the backward pass of `b` takes \
+                  3000000 beside 8000120 bytes of parameters and workspace; a quick search finds a schedule in ";
+    assert_shows(&folder, &both, 3, &[reason, "infeasible"]);
+    let written = [&arguments[..], &["joint", "-o", "s.jsonl"]].concat();
+    assert_tells(&folder, &written, 3, &["no schedule fits, so no file is written"]);
+    assert!(!folder.path().join("s.jsonl").exists());
+    let enough = ["schedule", "mine.jsonl", "--capacity", "13MB", "--scheduler", "in-core"];
+    assert_eq!(json(folder.path(), &enough, 0)["suggested_capacity"], Value::Null);
 }
 
 const SUITE: &str = r#"
@@ -151,6 +174,7 @@ fn a_scheduler_that_breaks_its_contract_costs_its_row() {
         ("saboteur/shorten-a-copy", "invalid-plan"),
         ("saboteur/lie-about-time", "bad-output"),
         ("saboteur/lie-about-bound", "bound-refuted"),
+        ("saboteur/lie-about-memory", "bound-refuted"),
         ("swap-all", "feasible"),
     ] {
         assert_eq!(row(&rows, scheduler)["status"], status, "{}", row(&rows, scheduler));
@@ -160,7 +184,7 @@ fn a_scheduler_that_breaks_its_contract_costs_its_row() {
     let reason = row(&rows, "saboteur/shorten-a-copy")["reason"].as_str().expect("a reason");
     assert!(reason.contains("of `in` takes 1e-9 s"), "{reason}");
     let audit = json(folder.path(), &["audit", "store"], 4);
-    assert_eq!(audit["schedules"], 6);
+    assert_eq!(audit["schedules"], 7);
     // The next bench runs only the others.
     let (rows, told) = bench(
         folder.path(),
@@ -204,6 +228,36 @@ fn a_bench_of_schedules_resumes_and_its_audit_validates_again() {
     let told = audit["findings"].to_string();
     assert!(told.contains("its content has another digest than its name says"), "{told}");
     assert!(told.contains("No such file"), "{told}");
+}
+
+#[test]
+fn infeasible_cell_is_an_answer_and_a_false_one_is_found() {
+    let folder = folder_with("mine.toml", SUITE.replace("[6_000_000_000]", "[1_000_000_000]"));
+    let (rows, told) = bench(folder.path(), &["--scheduler", "swap-all"], 0);
+    assert_eq!(row(&rows, "swap-all")["status"], "infeasible", "{told}");
+    write(folder.path(), "mine.toml", SUITE);
+    bench(folder.path(), &["--scheduler", "swap-all"], 0);
+    let audit = json(folder.path(), &["audit", "store"], 0);
+    assert_eq!((&audit["schedules"], &audit["findings"]), (&2.into(), &serde_json::json!([])));
+    let folder_of_rows = folder.path().join("store");
+    let rows = read_schedules(&folder_of_rows).expect("reads");
+    let found = rows.into_iter().find(|row| row.status == Status::Feasible).expect("a schedule");
+    let lie = ScheduleRow {
+        repetition: 1,
+        status: Status::Infeasible,
+        iteration_ns: None,
+        live_peak: None,
+        schedule: None,
+        least_memory: Some(found.capacity + 1),
+        ..found
+    };
+    Store::open(&folder_of_rows).expect("opens").append_schedule(&lie).expect("appends");
+    let told = json(folder.path(), &["audit", "store"], 4)["findings"].to_string();
+    assert!(told.contains("swap-all: infeasible, but passes and sums need only"), "{told}");
+    assert!(
+        told.contains("swap-all claims that every schedule needs 6000000001 bytes, but one of swap-all"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -253,7 +307,7 @@ fn largest_batch_of_a_file_needs_one_of_any_batch() {
     let found = json(folder.path(), &[arguments.as_slice(), &["--loss", "0%"]].concat(), 0);
     assert_eq!(found["schedulers"][0]["batch"], 246, "two maps beside 8 MB of workspace");
     let next = [arguments.as_slice(), &["--batch", "247"]].concat();
-    assert_tells(&folder, &next, 2, &["cannot be met"]);
+    assert_shows(&folder, &next, 3, &["every schedule needs at least 502000000 bytes"]);
     assert_tells(&folder, &["schedule", "p.txt", "--loss", "0%"], 2, &["--measured-batch"]);
     write(folder.path(), "mine.jsonl", NET);
     let model = sample("squeezenet1_0_noweights.onnx");

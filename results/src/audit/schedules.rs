@@ -1,8 +1,8 @@
 //! Checks that schedule rows agree with each other and with themselves.
 
-use super::checks::{Place, disagree, run};
+use super::checks::{Place, disagree, or_none, run};
 use super::finding::{Fault, Finding};
-use crate::rows::{ScheduleRow, SchedulerRun, group_by};
+use crate::rows::{ScheduleRow, SchedulerRun, Status, group_by};
 use crate::show::format::as_real;
 
 /// The relative difference below which two times are equal, as when a run claims a bound.
@@ -13,7 +13,7 @@ const ROUNDED: f64 = 1.0;
 /// All problems in a set of schedules, refutations first.
 #[must_use]
 pub fn audit_schedules(rows: &[ScheduleRow]) -> Vec<Finding> {
-    run(rows, place, &[statuses, refuted_times, problems])
+    run(rows, place, &[statuses, refuted_bounds, problems])
 }
 
 fn place(row: &ScheduleRow) -> Place<'_> {
@@ -45,11 +45,26 @@ fn describe_problem(row: &ScheduleRow) -> String {
     format!("{workload} on {machine} ({copy_out:e} bytes/s out, {copy_in:e} in) with {capacity} bytes")
 }
 
-/// Valid schedules that are faster than the bound of a row that covers them.
-fn refuted_times(rows: &[ScheduleRow], findings: &mut Vec<Finding>) {
+/// Valid schedules that are faster than the bound of a row that covers them, or take less memory than it says all take.
+fn refuted_bounds(rows: &[ScheduleRow], findings: &mut Vec<Finding>) {
     for rows in group_by(rows, |row| (row.compute_ns, row.base)).into_values() {
         findings.extend(rows.iter().filter_map(|row| refuted_time(row, &rows)));
+        findings.extend(rows.iter().filter_map(|row| refuted_memory(row, &rows)));
     }
+}
+
+fn refuted_memory(row: &ScheduleRow, rows: &[&ScheduleRow]) -> Option<Finding> {
+    let least = row.least_memory?;
+    let covered = rows.iter().filter(|other| names_net_and_machine(row) == names_net_and_machine(other));
+    let (peak, refuter) = covered.filter_map(|row| Some((row.live_peak?, &row.scheduler))).min()?;
+    (peak < least).then(|| {
+        let message = format!(
+            "{}: {} claims that every schedule needs {least} bytes, but one of {refuter} takes {peak}",
+            describe_problem(row),
+            row.scheduler
+        );
+        Finding::new(Fault::RefutedBound, message)
+    })
 }
 
 fn refuted_time(row: &ScheduleRow, rows: &[&ScheduleRow]) -> Option<Finding> {
@@ -85,6 +100,9 @@ fn names_net_and_machine(row: &ScheduleRow) -> impl PartialEq {
 }
 
 fn find_contradiction(row: &ScheduleRow) -> Option<String> {
+    if row.status == Status::Infeasible {
+        return contradict_infeasible(row);
+    }
     if row.iteration_ns.is_none() {
         let says = format!("it is {}, but has no time of an iteration", row.status.name());
         return row.status.is_answer().then_some(says);
@@ -108,4 +126,18 @@ fn find_contradiction(row: &ScheduleRow) -> Option<String> {
         return Some(format!("its offsets need {height} bytes, below the proven {bound}"));
     }
     None
+}
+
+fn contradict_infeasible(row: &ScheduleRow) -> Option<String> {
+    let ScheduleRow { capacity, least_memory, iteration_ns, .. } = *row;
+    if iteration_ns.is_some() {
+        return Some("it is infeasible, but has a schedule".to_owned());
+    }
+    let is_proved = least_memory.is_some_and(|least| least > capacity);
+    (!is_proved).then(|| {
+        let least = or_none(least_memory);
+        format!(
+            "it is infeasible, but its least memory ({least}) is not above its capacity of {capacity} bytes"
+        )
+    })
 }

@@ -74,6 +74,10 @@ run_table! {
         pub base: u64,
         /// Memory in bytes if every feature map is kept, base included.
         pub in_core_bytes: Option<u64> = None,
+        /// A proven bound on the memory of every schedule in bytes, base included. `infeasible` if it is above the capacity.
+        pub least_memory: Option<u64> = None,
+        /// The evidence for that bound: `compute` for what passes and sums take, or `search`.
+        pub least_memory_evidence: Option<String> = None,
         /// Time of an iteration without waiting in nanoseconds: every pass once.
         pub compute_ns: u64,
         /// Scheduler key.

@@ -86,6 +86,37 @@ fn a_merge_takes_rows_and_documents() {
 }
 
 #[test]
+fn infeasible_row_needs_a_proof_that_no_schedule_refutes() {
+    let infeasible = |least_memory| ScheduleRow {
+        status: Status::Infeasible,
+        problem: "ef".repeat(32),
+        capacity: 1_000_000_000,
+        iteration_ns: None,
+        live_peak: None,
+        least_memory,
+        ..row("a", "joint")
+    };
+    let proved = infeasible(Some(1_000_000_001));
+    assert_eq!(audit_schedules(&[proved.clone(), row("b", "swap-all")]), []);
+    let only_finding = |rows: &[ScheduleRow]| {
+        let findings = audit_schedules(rows);
+        assert_eq!(findings.len(), 1, "{findings:?}");
+        (findings[0].is_refutation(), findings[0].to_string())
+    };
+    for least_memory in [None, Some(1_000_000_000)] {
+        let (_, text) = only_finding(&[infeasible(least_memory)]);
+        assert!(text.contains("is not above its capacity of 1000000000 bytes"), "{text}");
+    }
+    let (_, text) = only_finding(&[ScheduleRow { iteration_ns: Some(2_000_000_000), ..proved.clone() }]);
+    assert!(text.contains("it is infeasible, but has a schedule"), "{text}");
+    let small = ScheduleRow { live_peak: Some(950_000_000), ..row("b", "swap-all") };
+    let (is_refuted, text) = only_finding(&[proved, small]);
+    let claim =
+        "joint claims that every schedule needs 1000000001 bytes, but one of swap-all takes 950000000";
+    assert!(is_refuted && text.contains(claim), "{text}");
+}
+
+#[test]
 fn rows_that_contradict_each_other_or_themselves_are_found() {
     let good = [row("a", "pooch/retain"), row("b", "swap-all")];
     assert_eq!(audit_schedules(&good), []);

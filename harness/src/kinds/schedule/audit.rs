@@ -1,12 +1,13 @@
-//! Checks kept schedules against their rows by validating each again, from its file.
+//! Checks kept schedules against their rows by validating each again, from its file, and rows without a schedule by
+//! computing what every schedule of their problem needs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use planlab_graph::{Schedule, SchedulingProblem, validate_schedule};
+use planlab_graph::{Schedule, ScheduleEvidence, SchedulingProblem, bound_memory, validate_schedule};
 use planlab_results::audit::{Fault, Finding};
 use planlab_results::schedule::{Document, ScheduleRow, SchedulerRun, load_document, load_timeline};
-use planlab_results::{StoreError, keeps_plans};
+use planlab_results::{Status, StoreError, keeps_plans};
 
 use crate::shell::exit::Failure;
 use crate::shell::quantity::nanoseconds_of;
@@ -22,10 +23,16 @@ pub(crate) fn audit(folder: &Path, rows: &[ScheduleRow]) -> Result<Vec<Finding>,
     }
     let mut problems: BTreeMap<&str, Result<SchedulingProblem, String>> = BTreeMap::new();
     let mut findings = Vec::new();
-    for row in rows {
-        let Some(digest) = &row.schedule else { continue };
+    for row in rows.iter().filter(|row| row.schedule.is_some() || claims_least_memory(row)) {
         let problem = problems.entry(&row.problem).or_insert_with(|| read_problem(folder, &row.problem));
         let missing = |kind: &str, reason: &str| Finding::missing_file(kind, &row.workload, 1, reason);
+        let Some(digest) = &row.schedule else {
+            findings.extend(match problem {
+                Err(reason) => Some(missing("problem", reason)),
+                Ok(problem) => refute_infeasible(problem, row),
+            });
+            continue;
+        };
         let text = load_document(folder, Document::Schedule, digest).map_err(|error| error.to_string());
         match (problem, text) {
             (Err(reason), _) => findings.push(missing("problem", reason)),
@@ -42,11 +49,29 @@ pub(crate) fn audit(folder: &Path, rows: &[ScheduleRow]) -> Result<Vec<Finding>,
     Ok(findings)
 }
 
-fn false_schedule(row: &ScheduleRow, digest: &str, reason: &str) -> Finding {
+/// Whether a row says that no schedule fits because of what passes and sums take. A search is not repeated: the rows of
+/// other schedulers may refute it.
+fn claims_least_memory(row: &ScheduleRow) -> bool {
+    let is_search = row.least_memory_evidence.as_deref() == Some(ScheduleEvidence::Search.name());
+    row.status == Status::Infeasible && !is_search
+}
+
+fn refute_infeasible(problem: &SchedulingProblem, row: &ScheduleRow) -> Option<Finding> {
+    let bytes = bound_memory(problem).bytes;
+    (bytes <= problem.capacity).then(|| {
+        let message =
+            format!("{}: infeasible, but passes and sums need only {bytes} bytes", describe_row(row));
+        Finding::new(Fault::Refuted, message)
+    })
+}
+
+fn describe_row(row: &ScheduleRow) -> String {
     let SchedulerRun { workload, machine, capacity, scheduler, .. } = &row.run;
-    let message =
-        format!("{workload} on {machine} with {capacity} bytes: {scheduler}: schedule {digest}: {reason}");
-    Finding::new(Fault::FalseSchedule, message)
+    format!("{workload} on {machine} with {capacity} bytes: {scheduler}")
+}
+
+fn false_schedule(row: &ScheduleRow, digest: &str, reason: &str) -> Finding {
+    Finding::new(Fault::FalseSchedule, format!("{}: schedule {digest}: {reason}", describe_row(row)))
 }
 
 fn read_problem(folder: &Path, digest: &str) -> Result<SchedulingProblem, String> {

@@ -2,7 +2,8 @@
 
 use planlab_dsa::{Bytes, Evidence, Instance, Plan, Stop};
 use planlab_graph::{
-    MapId, Schedule, ScheduleBound, SchedulingProblem, Task, TrainingNet, Verified, compute_bound,
+    MapId, MemoryBound, Schedule, ScheduleBound, SchedulingProblem, Task, TrainingNet, Verified,
+    bound_memory, compute_bound,
 };
 use planlab_results::Status;
 use planlab_results::schedule::{Disturbance, Improvement};
@@ -23,6 +24,8 @@ pub(crate) struct Judgement {
     pub(crate) best: Option<Verified>,
     /// The best bound on the time of every schedule.
     pub(crate) bound: ScheduleBound,
+    /// The best bound on the memory of every schedule.
+    pub(crate) least_memory: MemoryBound,
     /// The schedule with the lowest offsets.
     pub(crate) placed: Option<Placed>,
     /// How the planner of the offsets ended. If it has no plan, the online best fit's offsets are used.
@@ -67,6 +70,7 @@ impl Judgement {
             ending: Ending::new(Status::Unknown),
             best: None,
             bound: compute_bound(problem),
+            least_memory: bound_memory(problem),
             placed: None,
             planner_status: None,
             planner_reason: String::new(),
@@ -76,13 +80,17 @@ impl Judgement {
         }
     }
 
-    fn take_answer(&mut self, answer: Answer) {
+    fn take_answer(&mut self, problem: &SchedulingProblem, answer: Answer) {
         let contradiction = self.contradiction(answer.seconds);
         let bound = ScheduleBound::highest_of(&[answer.bound, self.bound]).unwrap_or(self.bound);
         self.bound = bound;
         let is_refuted = self.best.as_ref().is_some_and(|best| bound.is_refuted_by(best.seconds()));
         self.elapsed_ns = Some(answer.elapsed_ns);
         self.trajectory = answer.trajectory;
+        let is_infeasible = answer.run.stop == Some(Stop::Infeasible);
+        if is_infeasible && self.least_memory.bytes <= problem.capacity {
+            self.least_memory = MemoryBound::above_searched(problem.capacity);
+        }
         let ranked = self.rank(answer.run.stop, answer.shortfall);
         self.ending.take_run(answer.run, ranked);
         if let Some(reason) = contradiction {
@@ -90,6 +98,9 @@ impl Judgement {
         } else if is_refuted {
             self.ending.status = Status::BoundRefuted;
             self.ending.reason = format!("a bound of {:e} s was claimed", bound.seconds);
+        } else if is_infeasible && self.best.is_some() {
+            self.ending.status = Status::BoundRefuted;
+            "it was claimed that no schedule fits".clone_into(&mut self.ending.reason);
         }
     }
 
@@ -112,6 +123,7 @@ impl Judgement {
         match (&self.best, stop) {
             (Some(best), _) if self.bound.proves_fastest(best.seconds()) => (Status::Optimal, String::new()),
             (Some(_), _) => (Status::Feasible, String::new()),
+            (None, Some(Stop::Infeasible)) => (Status::Infeasible, shortfall.unwrap_or_default()),
             (None, Some(Stop::Cancelled)) => (Status::Interrupted, "ended from outside".to_owned()),
             (None, Some(Stop::Deadline)) => {
                 (Status::Timeout, "the time limit came before there was a schedule".to_owned())
@@ -140,7 +152,7 @@ pub(super) fn judge(problem: &SchedulingProblem, cell: CellEnd<Scheduling>) -> J
         Err(refusal) => Some(refusal),
     };
     match cell.end {
-        Ok(answer) => judgement.take_answer(answer),
+        Ok(answer) => judgement.take_answer(problem, answer),
         Err(death) => judgement.ending.take_death(death),
     }
     if let Some(refusal) = refusal {

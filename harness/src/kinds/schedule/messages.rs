@@ -56,7 +56,7 @@ impl Answer {
 const fn status_of(error: &ScheduleError) -> Status {
     match error {
         ScheduleError::Stuck(_) | ScheduleError::Invalid(_) => Status::InvalidPlan,
-        ScheduleError::Refuted { .. } => Status::BoundRefuted,
+        ScheduleError::Refuted { .. } | ScheduleError::Fits { .. } => Status::BoundRefuted,
         _ => Status::Unknown,
     }
 }

@@ -1,11 +1,7 @@
 //! Builds scheduling problems: a net on a machine with a memory capacity, under the name of its workload.
 
-use std::collections::BTreeSet;
-
 use planlab_dsa::{Bytes, Digest};
-use planlab_graph::{
-    Engine, Event, Graph, Machine, ProfileFormat, Scheduler, SchedulingProblem, Task, Times,
-};
+use planlab_graph::{Graph, Machine, ProfileFormat, Scheduler, SchedulingProblem, Times};
 use planlab_solvers::schedule::{Class, Lab, Policy, Prefetch, find_scheduler, scheduler_keys};
 use planlab_workloads::formats::Document;
 use planlab_workloads::formats::import::{Input, has_open_batch, read_training_net};
@@ -142,41 +138,6 @@ impl Question {
     /// The memory above the base, for the buffers of a schedule.
     pub(crate) fn room_above_base(&self) -> Bytes {
         Bytes::new(self.problem.capacity.get().saturating_sub(self.problem.base().get()))
-    }
-
-    /// The reason if no schedule can run in the capacity: the base alone needs more, or one pass of a function with all
-    /// that it reads and writes.
-    pub(crate) fn hopeless_reason(&self) -> Option<String> {
-        let problem = &self.problem;
-        let hopeless =
-            |what: String| Some(format!("a capacity of {} bytes cannot be met: {what}", problem.capacity));
-        let base = problem.base();
-        if problem.capacity < base {
-            return hopeless(format!("parameters and workspace alone take {base} bytes"));
-        }
-        // Every schedule has these passes, whatever it keeps, so only their buffers are examined.
-        let unlimited = problem.clone().with_capacity(Bytes::new(u64::MAX));
-        let lab = Lab::new(&unlimited, Policy::Discard, Prefetch::AsRoomPermits);
-        let draft = lab.draft_schedule(&lab.all_in_class(Class::Keep)).ok()?;
-        let touched = |event: &Event| -> u64 {
-            let distinct: BTreeSet<_> = event.reads.iter().chain(&event.writes).collect();
-            distinct.into_iter().map(|&id| draft.buffer(id).bytes.get()).sum()
-        };
-        let largest = draft.events_of(Engine::Compute).iter().max_by_key(|event| touched(event))?;
-        let bytes = touched(largest);
-        if bytes <= self.room_above_base().get() {
-            return None;
-        }
-        let what = match largest.task {
-            Task::Forward(id) | Task::Recompute(id) => {
-                format!("the forward pass of `{}`", problem.net.function(id).name)
-            }
-            Task::Backward(id) => format!("the backward pass of `{}`", problem.net.function(id).name),
-            Task::Accumulate(map) | Task::CopyOut(map) | Task::CopyIn(map) => {
-                format!("the sum of gradients of `{}`", problem.net.map(map).name)
-            }
-        };
-        hopeless(format!("{what} alone takes {bytes} bytes, beside {base} bytes of parameters and workspace"))
     }
 }
 

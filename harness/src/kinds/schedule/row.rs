@@ -42,6 +42,8 @@ fn row(question: &Question, cell: &Cell, judgement: &Judgement, context: RowCont
             capacity: problem.capacity.get(),
             base: problem.base().get(),
             in_core_bytes: Some(question.in_core_bytes()),
+            least_memory: Some(judgement.least_memory.bytes.get()),
+            least_memory_evidence: Some(judgement.least_memory.evidence.name().to_owned()),
             compute_ns: nanoseconds_of(compute_bound(problem).seconds),
             scheduler: cell.scheduler.clone(),
             scheduler_version: cell.version(),

@@ -3,6 +3,7 @@
 
 use std::io;
 
+use planlab_dsa::Stop;
 use planlab_graph::{
     ScheduleBound, ScheduleEvidence, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor,
 };
@@ -12,13 +13,14 @@ use super::messages::Answer;
 use crate::cells::sabotage;
 
 /// The keys of all saboteurs.
-pub(super) const KEYS: [&str; 6] = [
+pub(super) const KEYS: [&str; 7] = [
     "saboteur/crash",
     "saboteur/hang",
     "saboteur/eat-memory",
     "saboteur/shorten-a-copy",
     "saboteur/lie-about-time",
     "saboteur/lie-about-bound",
+    "saboteur/lie-about-memory",
 ];
 
 /// The saboteur of that name, if saboteurs are enabled.
@@ -44,6 +46,7 @@ pub(super) fn tamper(key: &str, answer: &mut Answer, schedule: &mut Option<Strin
         "saboteur/lie-about-bound" => {
             answer.bound = ScheduleBound { seconds: 1e9, evidence: ScheduleEvidence::Lp };
         }
+        "saboteur/lie-about-memory" => answer.run.stop = Some(Stop::Infeasible),
         _ => {}
     }
     Ok(())

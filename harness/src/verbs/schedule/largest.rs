@@ -169,9 +169,6 @@ impl ScheduleBatchSearch<'_> {
             return Ok(false);
         }
         let question = question(self.args, NonZeroU64::new(batch))?;
-        if question.hopeless_reason().is_some() {
-            return Ok(false);
-        }
         let compute = compute_bound(&question.problem);
         let target = Some(compute.seconds / (1.0 - self.loss).max(f64::MIN_POSITIVE));
         let cell = Cell { target, ..cell(self.args, self.scheduler) };

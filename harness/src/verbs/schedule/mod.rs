@@ -4,11 +4,13 @@ mod check;
 mod largest;
 mod question;
 
+use std::time::Duration;
+
 use planlab_dsa::Bytes;
-use planlab_graph::{FeatureMap, Verified, compute_bound};
+use planlab_graph::{FeatureMap, ScheduleBudget, Verified, compute_bound};
 use planlab_results::table::{CellValue as Shown, Table};
 use planlab_results::{Status, Store};
-use planlab_solvers::schedule::Class;
+use planlab_solvers::schedule::{Class, suggest_capacity};
 use serde_json::{Value, json};
 
 use crate::bench::book::open_store;
@@ -27,6 +29,9 @@ use crate::shell::target::Target;
 use crate::shell::text::{Text, titled_table};
 use question::{cell, question};
 
+/// The time to search for a capacity that suffices, if none fits the given one.
+const SUGGESTION_WALL: Duration = Duration::from_secs(5);
+
 pub(crate) fn run(args: &ScheduleArgs, output: Output) -> Verdict {
     if let Some(path) = &args.output {
         output.refuse_stdout("schedule", path)?;
@@ -39,15 +44,13 @@ pub(crate) fn run(args: &ScheduleArgs, output: Output) -> Verdict {
     if let Some(file) = &args.check {
         return check::run(&question.problem, file, output);
     }
-    if let Some(reason) = question.hopeless_reason() {
-        return Err(Failure::from_usage(reason));
-    }
     let keys = matching_schedulers(&args.schedulers)?;
     let read = [Some(&args.net), args.machine.as_ref(), args.times.as_ref()];
     let read = || read.into_iter().flatten().map(String::as_str);
     let target = args.output.as_ref().map(|path| Target::open_argument(path, read())).transpose()?;
     let mut study = Study::new(args, &question)?;
     study.run_all(&keys)?;
+    study.suggest_capacity();
     let exit = study.exit_code();
     let written = match (target, study.best_schedule()) {
         (Some(target), Some(best)) => target.write_all(best.schedule().write_jsonl().as_bytes()),
@@ -75,13 +78,15 @@ struct Study<'a> {
     runner: Runner,
     store: Option<Store>,
     rows: Vec<Row>,
+    /// The memory of the smallest schedule that a quick search finds, if none fits the capacity.
+    suggested: Option<Bytes>,
 }
 
 impl<'a> Study<'a> {
     fn new(args: &'a ScheduleArgs, question: &'a Question) -> Result<Self, Failure> {
         let runner = Runner::new(cancel_token())?;
         let store = args.out.as_deref().map(open_store).transpose()?;
-        Ok(Self { args, question, runner, store, rows: Vec::new() })
+        Ok(Self { args, question, runner, store, rows: Vec::new(), suggested: None })
     }
 
     fn run_all(&mut self, keys: &[String]) -> Result<(), Failure> {
@@ -112,6 +117,29 @@ impl<'a> Study<'a> {
         }
         self.rows.push(Row { scheduler: key.to_owned(), judgement });
         Ok(())
+    }
+
+    /// Why no schedule fits, if a scheduler has proved it.
+    fn infeasible_reason(&self) -> Option<&str> {
+        let mut endings = self.rows.iter().map(|row| &row.judgement.ending);
+        endings.find(|ending| ending.status == Status::Infeasible).map(|ending| ending.reason.as_str())
+    }
+
+    fn suggest_capacity(&mut self) {
+        if self.infeasible_reason().is_none() {
+            return;
+        }
+        let cancel = self.runner.cancel().clone();
+        let budget = ScheduleBudget { wall: Some(SUGGESTION_WALL), cancel, ..ScheduleBudget::default() };
+        self.suggested = suggest_capacity(&self.question.problem, &budget);
+    }
+
+    fn infeasible_text(&self) -> Option<Text> {
+        let reason = self.infeasible_reason()?;
+        let suggestion = self.suggested.map_or_else(String::new, |bytes| {
+            format!("; a quick search finds a schedule in {} ({bytes})", Shown::Bytes(bytes.get()).shown())
+        });
+        Some(Text::from(format!("\n{reason}{suggestion}\n")))
     }
 
     /// The fastest schedule whose offsets fit.
@@ -178,7 +206,8 @@ impl<'a> Study<'a> {
             bytes(problem.capacity),
             bytes(problem.base()),
         );
-        Text::from(head) + table + self.map_table().unwrap_or_default()
+        let notes = [self.infeasible_text(), self.map_table()];
+        notes.into_iter().flatten().fold(Text::from(head) + table, |text, note| text + note)
     }
 
     /// What the fastest schedule that fits does with each map, if requested.
@@ -216,6 +245,8 @@ impl<'a> Study<'a> {
             "machine": problem.machine.name,
             "capacity": problem.capacity,
             "base": problem.base(),
+            "least_memory": self.rows.iter().map(|row| row.judgement.least_memory.bytes).max(),
+            "suggested_capacity": self.suggested,
             "images_per_second": self.unlimited_speed(),
             "schedules": rows.collect::<Vec<_>>(),
         });
@@ -243,8 +274,12 @@ impl Row {
     fn row_facts(&self, question: &Question) -> Facts {
         let Judgement { ending: Ending { status, reason, .. }, best, .. } = &self.judgement;
         let Some(best) = best else {
-            let remark =
-                if status.is_failure() { format!("{}: {reason}", status.name()) } else { reason.clone() };
+            let remark = match status {
+                // The reason is below the table.
+                Status::Infeasible => status.name().to_owned(),
+                _ if status.is_failure() => format!("{}: {reason}", status.name()),
+                _ => reason.clone(),
+            };
             return Facts { remark, ..Facts::default() };
         };
         let height = self.judgement.height();

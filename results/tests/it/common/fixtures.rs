@@ -135,6 +135,8 @@ pub(crate) fn schedule(cell: &str, scheduler: &str) -> ScheduleRow {
             capacity: 14_950_000_000,
             base: 300_000_000,
             in_core_bytes: Some(40_300_000_000),
+            least_memory: Some(900_000_000),
+            least_memory_evidence: Some("compute".to_owned()),
             compute_ns: 1_600_000_000,
             scheduler: scheduler.to_owned(),
             scheduler_version: "0123".to_owned(),
