@@ -19,11 +19,12 @@ its own, makes nets out of modules of PyTorch. `record` records a net of PyTorch
 from ._native import __version__, planners
 from ._planning import Infeasible, NoPlan, Plan, plan
 from ._recording import Recording, record
-from ._scheduling import NoSchedule, Schedule, schedule
+from ._scheduling import InfeasibleSchedule, NoSchedule, Schedule, schedule
 from ._traces import Trace, read
 
 __all__ = [
     "Infeasible",
+    "InfeasibleSchedule",
     "NoPlan",
     "NoSchedule",
     "Plan",

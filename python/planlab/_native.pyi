@@ -26,10 +26,11 @@ def plan_columns(
 ) -> _Told: ...
 
 _FoundSchedule = tuple[str, float, float, int, int, list[tuple[int, str]], str]
+_Shortfall = tuple[str, tuple[int, int | None] | None]
 
 def schedule_net(
     name: str, text: str | None, path: str | None, request: ScheduleRequest
-) -> tuple[_FoundSchedule | None, str | None]:
+) -> tuple[_FoundSchedule | None, _Shortfall | None]:
     """Schedules a training net, which is a text or a file. Returns the schedule, or the reason without one."""
 
 def is_file_name(name: str) -> bool:

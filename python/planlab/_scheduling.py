@@ -14,6 +14,19 @@ class NoSchedule(RuntimeError):
     """No schedule that fits the capacity was found within the limits."""
 
 
+class InfeasibleSchedule(NoSchedule):
+    """It is proved that no schedule fits the capacity.
+
+    `bound` is the bytes that every schedule needs at least, `suggested` those of a schedule that a quick search finds, or
+    None.
+    """
+
+    def __init__(self, message: str, bound: int, suggested: int | None) -> None:
+        super().__init__(message)
+        self.bound = bound
+        self.suggested = suggested
+
+
 class Net(Protocol):
     """A net that writes itself as a training net, JSON Lines."""
 
@@ -90,16 +103,26 @@ def schedule(
 
     Other threads of Python run meanwhile, and Ctrl-C ends it.
 
-    Raises ValueError if an argument is wrong, OSError if a file cannot be read, NoSchedule if no schedule fits.
+    Raises ValueError if an argument is wrong, OSError if a file cannot be read, InfeasibleSchedule if it is proved that no
+    schedule fits, NoSchedule if none was found.
     """
     name, text, path = _net_source(net)
     key, description = _machine_source(machine)
     request = ScheduleRequest(key, description, capacity, scheduler, time_limit, threads, work_limit, seed)
     found, shortfall = schedule_net(name, text, path, request)
     if found is None:
-        raise NoSchedule(f"no schedule was found: {shortfall}")
+        raise _shortfall_error(*shortfall)
     text, seconds, bound, height, live_peak, classes, stop = found
     return Schedule(seconds, bound, height, live_peak, dict(classes), stop, text)
+
+
+def _shortfall_error(reason: str, proved: tuple[int, int | None] | None) -> NoSchedule:
+    """The exception for a net without a schedule."""
+    if proved is None:
+        return NoSchedule(f"no schedule was found: {reason}")
+    bound, suggested = proved
+    suggestion = "" if suggested is None else f"; a quick search finds a schedule in {suggested} bytes"
+    return InfeasibleSchedule(f"no schedule fits: {reason}{suggestion}", bound, suggested)
 
 
 def _net_source(net: str | os.PathLike[str] | Net) -> tuple[str, str | None, str | None]:

@@ -2,13 +2,14 @@
 
 use std::fs::File;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use planlab_dsa::{Budget, Bytes, CancelToken};
+use planlab_dsa::{Budget, Bytes, CancelToken, Stop};
 use planlab_graph::{
     Machine, ScheduleBudget, ScheduleOutcome, Scheduler, SchedulingProblem, Verified, execute_scheduler,
 };
 use planlab_solvers::placement::plan_in_any_case;
-use planlab_solvers::schedule::{Classes, find_scheduler};
+use planlab_solvers::schedule::{Classes, find_scheduler, suggest_capacity};
 use planlab_workloads::formats::{InputLimits, read_document};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -21,9 +22,22 @@ use crate::worker::run_interruptibly;
 const DEFAULT_MACHINE: &str = "x86-pcie3";
 /// Units of work of the planner that places a schedule whose own offsets do not fit, if work is limited.
 const PLACING_WORK: u64 = 1_000_000;
+/// The most time to search for a capacity that suffices, if none fits the given one.
+const SUGGESTION_WALL: Duration = Duration::from_secs(5);
 
 /// The file, seconds, bound in seconds, height, live peak, classes of the maps that backward passes read, why it ended.
 type FoundSchedule = (String, f64, f64, u64, u64, Vec<(usize, &'static str)>, &'static str);
+/// The reason; if it is proved that no schedule fits, the bytes that every schedule needs, and those of one that a quick
+/// search finds.
+type Shortfall = (String, Option<(u64, Option<u64>)>);
+
+/// What a run of a scheduler has come to.
+struct ScheduleResult {
+    outcome: ScheduleOutcome,
+    /// The schedule with offsets that fit.
+    placed: Option<Verified>,
+    suggested: Option<Bytes>,
+}
 
 /// The arguments of Python that say how a net is to be scheduled.
 #[derive(FromPyObject)]
@@ -46,7 +60,7 @@ pub(crate) fn schedule_net(
     text: Option<String>,
     path: Option<PathBuf>,
     request: ScheduleRequest,
-) -> PyResult<(Option<FoundSchedule>, Option<String>)> {
+) -> PyResult<(Option<FoundSchedule>, Option<Shortfall>)> {
     let text = match (text, path) {
         (Some(text), _) => text,
         (None, Some(path)) => read_net(py, name, path)?,
@@ -65,8 +79,8 @@ pub(crate) fn schedule_net(
     };
     let seed = request.seed;
     let work = || run_scheduler(&*scheduler, &problem, budget, seed);
-    let (outcome, placed) = run_interruptibly(py, "the scheduler", &cancel, work)?;
-    answer(&problem, outcome, placed)
+    let result = run_interruptibly(py, "the scheduler", &cancel, work)?;
+    answer(&problem, result)
 }
 
 fn read_net(py: Python<'_>, name: &str, path: PathBuf) -> PyResult<String> {
@@ -104,13 +118,14 @@ fn find_machine(key: &str) -> PyResult<Machine> {
     Machine::built_in(key).ok_or_else(|| bad(format!("there is no machine `{key}`")))
 }
 
-/// Runs a scheduler. Its best schedule is placed again if its offsets need more than the capacity.
+/// Runs a scheduler. Its best schedule is placed again if its offsets need more than the capacity. If no schedule fits,
+/// a capacity that suffices is searched for.
 fn run_scheduler(
     scheduler: &dyn Scheduler,
     problem: &SchedulingProblem,
     budget: ScheduleBudget,
     seed: u64,
-) -> (ScheduleOutcome, Option<Verified>) {
+) -> ScheduleResult {
     let outcome = execute_scheduler(scheduler, problem, budget.clone(), seed);
     let placed = match &outcome.best {
         Some(best) if best.height() > problem.capacity => {
@@ -118,7 +133,12 @@ fn run_scheduler(
         }
         best => best.clone(),
     };
-    (outcome, placed)
+    let wall = Some(budget.wall.map_or(SUGGESTION_WALL, |wall| wall.min(SUGGESTION_WALL)));
+    let suggested = match outcome.end {
+        Ok(Stop::Infeasible) => suggest_capacity(problem, &ScheduleBudget { wall, ..budget }),
+        _ => None,
+    };
+    ScheduleResult { outcome, placed, suggested }
 }
 
 /// The schedule with the offsets of a planner; `None` if they do not fit either.
@@ -134,9 +154,9 @@ fn place_again(best: &Verified, problem: &SchedulingProblem, budget: Budget) -> 
 /// What Python receives.
 fn answer(
     problem: &SchedulingProblem,
-    outcome: ScheduleOutcome,
-    placed: Option<Verified>,
-) -> PyResult<(Option<FoundSchedule>, Option<String>)> {
+    result: ScheduleResult,
+) -> PyResult<(Option<FoundSchedule>, Option<Shortfall>)> {
+    let ScheduleResult { outcome, placed, suggested } = result;
     let stop = match outcome.end {
         Ok(stop) => stop.name(),
         // A scheduler that fails leaves what it had.
@@ -145,7 +165,10 @@ fn answer(
     };
     let Some(placed) = placed else {
         let why = if outcome.best.is_some() { "its offsets do not fit" } else { stop };
-        return Ok((None, Some(outcome.shortfall.unwrap_or_else(|| why.to_owned()))));
+        let reason = outcome.shortfall.unwrap_or_else(|| why.to_owned());
+        let least = outcome.least_memory.bytes;
+        let proved = (least > problem.capacity).then(|| (least.get(), suggested.map(Bytes::get)));
+        return Ok((None, Some((reason, proved))));
     };
     let classes = Classes::from_schedule(&problem.net, placed.schedule());
     let retained = problem.net.retained_maps();

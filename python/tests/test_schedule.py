@@ -1,6 +1,7 @@
 """Schedules of training nets: what comes back, and what is refused."""
 
 import json
+import math
 import pathlib
 import tempfile
 import unittest
@@ -99,9 +100,17 @@ class Schedules(unittest.TestCase):
         texts = [planlab.schedule(chain(), threads=threads, **options).text for threads in (1, 2, None)]
         self.assertEqual(texts, [texts[0]] * 3)
 
-    def test_capacity_below_one_pass_has_no_schedule(self):
-        with self.assertRaises(planlab.NoSchedule):
-            planlab.schedule(chain(), machine=MACHINE, capacity=MAP_BYTES, time_limit=2.0)
+    def test_capacity_below_one_pass_is_infeasible_at_once(self):
+        # A backward pass has its input, the gradient of its output and that of its input.
+        least = 3 * MAP_BYTES
+        for scheduler in ("joint", "swap-all"):
+            options = {"machine": MACHINE, "capacity": least - 1, "scheduler": scheduler, "time_limit": math.inf}
+            with self.subTest(scheduler), self.assertRaisesRegex(planlab.InfeasibleSchedule, "pass of `f1`") as caught:
+                planlab.schedule(chain(), **options)
+            self.assertIn(f"at least {least} bytes, but the capacity is {least - 1}", str(caught.exception))
+            self.assertIn(f"finds a schedule in {caught.exception.suggested} bytes", str(caught.exception))
+            self.assertEqual(caught.exception.bound, least)
+            self.assertGreaterEqual(caught.exception.suggested, least)
 
     def test_wrong_arguments_are_refused(self):
         wrong = [{"scheduler": "hope"}, {"machine": "abacus"}, {"capacity": 0}, {"time_limit": -1.0}, {"seed": -1}]
