@@ -242,15 +242,14 @@ fn infeasible_cell_is_an_answer_and_a_false_one_is_found() {
     let folder_of_rows = folder.path().join("store");
     let rows = read_schedules(&folder_of_rows).expect("reads");
     let found = rows.into_iter().find(|row| row.status == Status::Feasible).expect("a schedule");
-    let lie = ScheduleRow {
-        repetition: 1,
-        status: Status::Infeasible,
-        iteration_ns: None,
-        live_peak: None,
-        schedule: None,
-        least_memory: Some(found.capacity + 1),
-        ..found
-    };
+    let lie = found.with(|row| {
+        row.repetition = 1;
+        row.status = Status::Infeasible;
+        row.iteration_ns = None;
+        row.live_peak = None;
+        row.schedule = None;
+        row.least_memory = Some(row.capacity + 1);
+    });
     Store::open(&folder_of_rows).expect("opens").append_schedule(&lie).expect("appends");
     let told = json(folder.path(), &["audit", "store"], 4)["findings"].to_string();
     assert!(told.contains("swap-all: infeasible, but passes and sums need only"), "{told}");

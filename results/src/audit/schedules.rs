@@ -129,7 +129,7 @@ fn find_contradiction(row: &ScheduleRow) -> Option<String> {
 }
 
 fn contradict_infeasible(row: &ScheduleRow) -> Option<String> {
-    let ScheduleRow { capacity, least_memory, iteration_ns, .. } = *row;
+    let SchedulerRun { capacity, least_memory, iteration_ns, .. } = row.run;
     if iteration_ns.is_some() {
         return Some("it is infeasible, but has a schedule".to_owned());
     }

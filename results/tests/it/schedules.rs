@@ -87,14 +87,15 @@ fn a_merge_takes_rows_and_documents() {
 
 #[test]
 fn infeasible_row_needs_a_proof_that_no_schedule_refutes() {
-    let infeasible = |least_memory| ScheduleRow {
-        status: Status::Infeasible,
-        problem: "ef".repeat(32),
-        capacity: 1_000_000_000,
-        iteration_ns: None,
-        live_peak: None,
-        least_memory,
-        ..row("a", "joint")
+    let infeasible = |least_memory| {
+        row("a", "joint").with(|row| {
+            row.status = Status::Infeasible;
+            row.problem = "ef".repeat(32);
+            row.capacity = 1_000_000_000;
+            row.iteration_ns = None;
+            row.live_peak = None;
+            row.least_memory = least_memory;
+        })
     };
     let proved = infeasible(Some(1_000_000_001));
     assert_eq!(audit_schedules(&[proved.clone(), row("b", "swap-all")]), []);
@@ -107,9 +108,9 @@ fn infeasible_row_needs_a_proof_that_no_schedule_refutes() {
         let (_, text) = only_finding(&[infeasible(least_memory)]);
         assert!(text.contains("is not above its capacity of 1000000000 bytes"), "{text}");
     }
-    let (_, text) = only_finding(&[ScheduleRow { iteration_ns: Some(2_000_000_000), ..proved.clone() }]);
+    let (_, text) = only_finding(&[proved.clone().with(|row| row.iteration_ns = Some(2_000_000_000))]);
     assert!(text.contains("it is infeasible, but has a schedule"), "{text}");
-    let small = ScheduleRow { live_peak: Some(950_000_000), ..row("b", "swap-all") };
+    let small = row("b", "swap-all").with(|row| row.live_peak = Some(950_000_000));
     let (is_refuted, text) = only_finding(&[proved, small]);
     let claim =
         "joint claims that every schedule needs 1000000001 bytes, but one of swap-all takes 950000000";
