@@ -74,6 +74,8 @@ mod joint;
 pub mod knapsack;
 mod least_capacity;
 mod local_search;
+#[cfg(feature = "mip")]
+mod milp_solver;
 #[cfg(feature = "cp")]
 mod moccasin;
 pub mod online;

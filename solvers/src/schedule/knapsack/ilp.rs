@@ -14,40 +14,27 @@
 
 use std::time::Duration;
 
-use planlab_dsa::Stop;
 use planlab_graph::{ScheduleError, ScheduleHalt};
 
 use super::activations::{Activation, total_bytes};
-use crate::milp::{End, LinearProgram, LinearSolution, SolverLimits};
+use crate::milp::{LinearProgram, SolverLimits};
+use crate::schedule::milp_solver::solve_program;
 
 /// The relative gap at which the solver stops.
 const GAP: f64 = 1e-4;
 /// The most nodes of a search, so that it ends under a limit of work, too.
 const NODES: i32 = 2_000;
 
-/// The solution of a program up to a relative gap, or the best after the limit of nodes or of time; `None` if there is no
-/// solution.
-///
-/// # Errors
-///
-/// [`ScheduleError::Failed`] if the solver refuses the program, [`Stop::Deadline`] if it finds no solution in time.
-pub(super) fn solve_program(
-    program: LinearProgram,
-    gap: f64,
-    time: Option<Duration>,
-) -> Result<Option<LinearSolution>, ScheduleHalt> {
-    let limits = SolverLimits { time, nodes: Some(NODES), gap };
-    match program.solve(limits).map_err(ScheduleError::Failed)? {
-        (End::OutOfTime, None) => Err(ScheduleHalt::Stop(Stop::Deadline)),
-        (_, solution) => Ok(solution),
-    }
+/// When a search ends before it has proved an optimum: at a relative gap, at the limit of nodes, or when the time is up.
+pub(super) const fn limit_solver(gap: f64, time: Option<Duration>) -> SolverLimits {
+    SolverLimits { time, nodes: Some(NODES), gap }
 }
 
 /// For each activation, whether it is saved. The budget is a share of all bytes.
 ///
 /// # Errors
 ///
-/// [`ScheduleError::Failed`] if the solver fails, [`Stop::Deadline`] if it has no answer in time.
+/// [`ScheduleError::Failed`] if the solver fails, [`planlab_dsa::Stop::Deadline`] if it has no answer in time.
 pub(super) fn choose_by_program(
     activations: &[Activation],
     budget: f64,
@@ -65,7 +52,7 @@ pub(super) fn choose_by_program(
         bytes.push((saved, activation.bytes.get() as f64 / total));
     }
     program.limit_sum(&bytes, budget);
-    let solution = solve_program(program, GAP, time)?;
+    let (_, solution) = solve_program(program, limit_solver(GAP, time))?;
     let solution = solution.ok_or_else(|| ScheduleError::Failed("HiGHS finds no knapsack".to_owned()))?;
     Ok(bytes.iter().map(|&(saved, _)| solution.value(saved) > 0.5).collect())
 }

@@ -25,7 +25,8 @@ use planlab_graph::{ScheduleError, ScheduleHalt};
 
 use crate::milp::LinearProgram;
 use crate::schedule::knapsack::activations::{Activation, total_bytes};
-use crate::schedule::knapsack::ilp::solve_program;
+use crate::schedule::knapsack::ilp::limit_solver;
+use crate::schedule::milp_solver::solve_program;
 use crate::schedule::solver_time::error_of_halt;
 
 /// Whether an operation's output may be saved and recomputed.
@@ -103,7 +104,8 @@ pub(super) fn choose_operations_within(
             program.fix_sum(&[(own, 1.0), (bytes[other].0, -1.0)], 0.0);
         }
     }
-    let solution = solve_program(program, 0.0, time)?.ok_or_else(|| {
+    let (_, solution) = solve_program(program, limit_solver(0.0, time))?;
+    let solution = solution.ok_or_else(|| {
         ScheduleError::Failed(format!("what has to be saved exceeds {budget} of a module's bytes"))
     })?;
     Ok(bytes.iter().map(|&(saved, _)| solution.value(saved) > 0.5).collect())

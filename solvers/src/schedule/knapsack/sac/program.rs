@@ -34,7 +34,8 @@ use planlab_graph::{ScheduleError, ScheduleHalt};
 
 use super::curve::CurveLine;
 use crate::milp::{Column, LinearProgram, LinearSolution};
-use crate::schedule::knapsack::ilp::solve_program;
+use crate::schedule::knapsack::ilp::limit_solver;
+use crate::schedule::milp_solver::solve_program;
 use crate::schedule::solver_time::error_of_halt;
 
 /// A module of a tree in pre-order. Sizes are in bytes.
@@ -108,7 +109,7 @@ pub(super) fn plan_modules_within(
             earlier.flat_map(|earlier| columns[earlier].kept_bytes(&modules[earlier], unit)).collect();
         program.limit_sum(&kept, (budget - module.total - module.gradients) / unit);
     }
-    let solution = solve_program(program, gap, time)?;
+    let (_, solution) = solve_program(program, limit_solver(gap, time))?;
     Ok(solution.map(|solution| read_plan(modules, &columns, &solution)))
 }
 
