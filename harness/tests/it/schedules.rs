@@ -153,7 +153,7 @@ batches = [1024]
 machines = ["x86-pcie3"]
 capacities = [6_000_000_000]
 schedulers = ["*"]
-except = ["local-search", "joint", "exact", "checkmate*", "checkpoints/*", "pytorch/*"]
+except = ["local-search", "joint", "exact", "checkmate*", "offmate", "checkpoints/*", "pytorch/*"]
 time_limit = 1.5
 planner_time_limit = 1.0
 "#;

@@ -58,6 +58,7 @@
 //! | `moccasin` | what a constraint solver chooses, without swaps (feature `cp`) | | the rest, once for each map |
 //! | `checkmate` | what a mixed-integer program keeps between passes | | the rest |
 //! | `checkmate/rounding` | what the rounded relaxation of that program keeps | | the rest |
+//! | `offmate` | what such a program with copies keeps | what it copies beside the passes | the rest |
 //! | `joint` | what a search by simulation finds to be fastest after each single use of every map | | |
 
 mod bound;
@@ -78,6 +79,8 @@ mod local_search;
 mod milp_solver;
 #[cfg(feature = "cp")]
 mod moccasin;
+#[cfg(feature = "mip")]
+mod offmate;
 pub mod online;
 mod packing;
 mod pooch;
@@ -86,6 +89,8 @@ mod program;
 mod quick;
 mod registry;
 mod solver_time;
+#[cfg(feature = "mip")]
+mod stages;
 mod starts;
 mod superneurons;
 mod swap_all;
@@ -107,6 +112,8 @@ pub use least_capacity::suggest_capacity;
 pub use local_search::LocalSearch;
 #[cfg(feature = "cp")]
 pub use moccasin::Moccasin;
+#[cfg(feature = "mip")]
+pub use offmate::OffMate;
 pub use online::{Coop, Dtr};
 pub use pooch::Pooch;
 pub use pooch_elsewhere::PoochElsewhere;

@@ -2,10 +2,10 @@
 
 use planlab_graph::Scheduler;
 
-#[cfg(feature = "mip")]
-use super::Checkmate;
 use super::knapsack::knapsack_schedulers;
 use super::quick::{budgeted_searches, chain_schedulers, quick_schedulers};
+#[cfg(feature = "mip")]
+use super::{Checkmate, OffMate};
 use super::{Exact, Joint, LocalSearch, Policy, Pooch, PoochElsewhere};
 
 /// One scheduler of each kind, in the order in which they are listed.
@@ -28,6 +28,8 @@ pub fn schedulers() -> Vec<Box<dyn Scheduler>> {
         [Checkmate::exact(), Checkmate::rounding()]
             .map(|scheduler| -> Box<dyn Scheduler> { Box::new(scheduler) }),
     );
+    #[cfg(feature = "mip")]
+    all.push(Box::new(OffMate::default()));
     all
 }
 

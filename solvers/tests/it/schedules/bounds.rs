@@ -299,7 +299,7 @@ fn can_be_placed(problem: &SchedulingProblem, schedule: &Verified) -> bool {
 }
 
 /// The beginnings of the keys of schedulers that choose among other schedules than one class for each map.
-const OTHER_CHOICES: [&str; 11] = [
+const OTHER_CHOICES: [&str; 12] = [
     "pooch/discard/for-power9",
     "capuchin",
     "checkmate",
@@ -307,6 +307,7 @@ const OTHER_CHOICES: [&str; 11] = [
     "dtr",
     "exact",
     "moccasin",
+    "offmate",
     "pofo",
     "pytorch/",
     "revolve",

@@ -14,6 +14,8 @@ mod memory;
 mod mutants;
 mod mutations;
 pub(crate) mod nets;
+#[cfg(feature = "mip")]
+mod offmate;
 mod online;
 mod references;
 mod table;

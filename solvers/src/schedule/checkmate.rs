@@ -1,103 +1,89 @@
-//! The schedulers: the program itself, and the rounding of its relaxation.
+//! Checkmate: what to keep and what to recompute, as a mixed-integer program over stages.
+//!
+//! A node is a pass of the iteration or a sum of gradients; stage t ends with the first run of node t. Two binaries for
+//! each stage t and each earlier node i say whether the result of i is there when the stage begins (S), and whether i
+//! runs again in the stage (R):
+//!
+//! ```text
+//! minimise the seconds of all R
+//! R[t,t] = 1                              a stage ends with its own node
+//! R[t,j] <= R[t,i] + S[t,i]               node j reads node i
+//! S[t,i] <= R[t-1,i] + S[t-1,i]           what is there was there before, or ran
+//! ```
+//!
+//! Further columns count the bytes in use after each node of each stage, and say which nodes free which of their inputs:
+//! those that no later node of the stage reads and that are not there in the next stage. What the program retains becomes
+//! a [fate](super::fates) after each use of each map, kept or dropped, and thereby a schedule.
+//!
+//! The *rounding* solves the relaxation, in nine tenths of the memory, instead. It retains what has at least a threshold
+//! there, from 0.1 to 0.9, and runs what that takes. The fastest schedule of those that fit is the result. The program is
+//! in [`stages`](super::stages).
+//!
+//! # References
+//!
+//! 1. P. Jain, A. Jain, A. Nrusimha, A. Gholami, P. Abbeel, K. Keutzer, I. Stoica, J. E. Gonzalez: Checkmate: Breaking
+//!    the memory wall with optimal tensor rematerialization. MLSys 2020, arXiv:1910.02653.
+//! 2. Q. Huangfu and J. A. J. Hall: Parallelizing the dual revised simplex method. Mathematical Programming Computation
+//!    10, 2018. doi:10.1007/s12532-017-0130-5 (HiGHS).
+//!
+//! # Complexity
+//!
+//! O(n^2) binaries for n nodes, and as many for n edges; exponential. Chains of 40 nodes take about a second, nets of 46
+//! to 48 nodes with shortcuts or growing maps up to a minute and more. The relaxation is solved in seconds for 120 nodes.
+//!
+//! # Deviations from the paper
+//!
+//! - Backward passes and sums run once, as schedules of our machine demand. Their results stay until their last readers.
+//!   A sum is a node of its own, and so is each further gradient of a pass: its output lies beside its operands.
+//! - A node runs again only in a stage that reads it, since a fate says no more. The paper may run it earlier.
+//! - The formula of the paper also frees a node after its own run. This one does not: a node that nothing reads does not
+//!   run in an optimum. It has no columns for what a stage's last node frees, either.
+//! - The inputs of the net are always there. They count beside the budget.
+//! - A plan is offered as a schedule, which is simulated. It needs no more memory than the program counts, up to the
+//!   tolerance of the solver, a millionth.
+//!
+//! Our machine may swap and run backward passes in another order. So neither the optimum of the program nor its relaxation
+//! bounds the time of every schedule, and neither is claimed.
 
-use planlab_dsa::Stop;
-use planlab_graph::{ScheduleError, ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
+use planlab_graph::{ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
 
-use super::formulation::{Form, Formulation};
-use super::plan::StagePlan;
-use super::training::PassGraph;
-use crate::milp::{End, SolverLimits};
-use crate::schedule::bound::claim_lp_bound;
-use crate::schedule::fates::{Fates, offer_fates};
-use crate::schedule::solver_time::time_for_solver;
+use super::stages::{Form, PassGraph, StageSearch};
 
 /// The most nodes of the program.
 const EXACT_NODES: usize = 40;
 /// The most nodes of the relaxation.
 const ROUNDED_NODES: usize = 150;
-/// The most nodes of HiGHS's search, so that it ends under a limit of work, too.
-const NODES: i32 = 20_000;
-/// A choice in a solution of the program: 0 or 1, up to the tolerance of the solver.
-const HALF: f64 = 0.5;
-/// The part of the memory in which the relaxation is solved.
-const ROUNDED_PART: f64 = 0.9;
+/// The most nodes of HiGHS's search.
+const SOLVER_NODES: i32 = 20_000;
 
 /// What to keep and what to recompute, by a mixed-integer program; keys `checkmate` and `checkmate/rounding`.
 #[derive(Clone, Copy, Debug)]
-pub struct Checkmate {
-    form: Form,
-    /// The most passes and sums of gradients of a net that does not fit as it is.
-    most_nodes: usize,
-}
+pub struct Checkmate(StageSearch);
 
 impl Checkmate {
     /// Solves the program, key `checkmate`.
     #[must_use]
     pub const fn exact() -> Self {
-        Self { form: Form::Whole, most_nodes: EXACT_NODES }
+        let (key, form, most_nodes) = ("checkmate", Form::Whole, EXACT_NODES);
+        Self(StageSearch { key, form, most_nodes, solver_nodes: SOLVER_NODES, gap: 0.0 })
     }
 
     /// Rounds the relaxation, key `checkmate/rounding`.
     #[must_use]
     pub const fn rounding() -> Self {
-        Self { form: Form::Relaxed, most_nodes: ROUNDED_NODES }
-    }
-
-    const fn key(self) -> &'static str {
-        match self.form {
-            Form::Whole => "checkmate",
-            Form::Relaxed => "checkmate/rounding",
-        }
-    }
-
-    /// The plans of a solution.
-    fn list_plans(self, passes: &PassGraph<'_>, solution: &[Vec<f64>]) -> Vec<StagePlan> {
-        let plan = |threshold| StagePlan::from_solution(passes.graph(), solution, threshold);
-        let mut plans = match self.form {
-            Form::Whole => vec![plan(HALF)],
-            Form::Relaxed => (1..10_u32).map(|tenth| plan(f64::from(tenth) / 10.0)).collect(),
-        };
-        plans.dedup();
-        plans
-    }
-
-    /// Solves the model in its part of the memory, and offers what comes of it.
-    fn offer_plans(self, run: &mut ScheduleRun<'_>, passes: &PassGraph<'_>) -> Result<(), ScheduleHalt> {
-        let part = if self.form == Form::Whole { 1.0 } else { ROUNDED_PART };
-        let budget = part * passes.budget() as f64;
-        let model = Formulation::new(passes.graph(), budget, self.form);
-        let limits = SolverLimits { time: time_for_solver(run)?, nodes: Some(NODES), gap: 0.0 };
-        let answer = model.solve(limits).map_err(ScheduleError::Failed)?;
-        let solution = match (answer.end, answer.kept) {
-            (End::Infeasible, _) => {
-                run.fall_short(format!("out of memory: without copies, no results fit {budget:.0} bytes beside the base and the inputs"));
-                return Ok(());
-            }
-            (End::Optimal | End::OutOfTime | End::Stopped, Some(solution)) => solution,
-            (End::OutOfTime, None) => return Err(ScheduleHalt::Stop(Stop::Deadline)),
-            (End::Stopped, None) => {
-                run.fall_short(format!("too large: HiGHS finds no plan in {NODES} nodes"));
-                return Ok(());
-            }
-            (end, _) => {
-                return Err(ScheduleError::Failed(format!("HiGHS ends without a plan: {end:?}")).into());
-            }
-        };
-        for plan in self.list_plans(passes, &solution) {
-            offer_fates(run, self.key(), &passes.plan_fates(&plan))?;
-        }
-        if answer.end == End::OutOfTime { Err(ScheduleHalt::Stop(Stop::Deadline)) } else { Ok(()) }
+        let (key, form, most_nodes) = ("checkmate/rounding", Form::Relaxed, ROUNDED_NODES);
+        Self(StageSearch { key, form, most_nodes, solver_nodes: SOLVER_NODES, gap: 0.0 })
     }
 }
 
 impl Scheduler for Checkmate {
     fn descriptor(&self) -> SchedulerDescriptor {
-        let summary = match self.form {
+        let summary = match self.0.form {
             Form::Whole => "keeps and recomputes by a mixed-integer program over stages; small nets",
             Form::Relaxed => "keeps and recomputes by the rounded relaxation of Checkmate's program",
         };
         SchedulerDescriptor {
-            key: self.key().into(),
+            key: self.0.key.into(),
             summary: summary.into(),
             randomized: false,
             reference: "Jain et al. 2020",
@@ -106,20 +92,7 @@ impl Scheduler for Checkmate {
     }
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
-        let problem = run.problem();
-        claim_lp_bound(run)?;
-        offer_fates(run, self.key(), &Fates::keep_all(&problem.net))?;
-        let passes = PassGraph::new(problem);
-        // Nothing is faster than to keep all; and without a budget, the reason is known.
-        if run.best_schedule().is_some() || passes.budget() == 0 {
-            return Ok(());
-        }
-        let (nodes, most) = (passes.graph().count_stages(), self.most_nodes);
-        if nodes > most {
-            run.fall_short(format!("too large: {nodes} passes and sums; at most {most} are planned"));
-            return Ok(());
-        }
-        self.offer_plans(run, &passes)
+        self.0.offer_schedules(run, &PassGraph::new(run.problem()))
     }
 }
 
@@ -127,14 +100,14 @@ impl Scheduler for Checkmate {
 mod tests {
     use std::time::Duration;
 
-    use planlab_dsa::Bytes;
+    use planlab_dsa::{Bytes, Stop};
     use planlab_graph::{
         Engine, MapId, ScheduleBudget, ScheduleOutcome, SchedulingProblem, execute_scheduler,
         validate_schedule,
     };
 
     use super::*;
-    use crate::schedule::fates::{Fate, build_program};
+    use crate::schedule::fates::{Fate, Fates, build_program};
     use crate::schedule::program::least_room;
     use crate::schedule::testing::{branching_problem, shortcut_problem};
 
@@ -226,7 +199,8 @@ mod tests {
     fn large_net_and_small_memory_have_a_reason() {
         let reason = |capacity, most| {
             let problem = shortcut_problem().with_capacity(Bytes::new(capacity));
-            run(&problem, Checkmate { most_nodes: most, ..Checkmate::exact() }).shortfall
+            let search = StageSearch { most_nodes: most, ..Checkmate::exact().0 };
+            run(&problem, Checkmate(search)).shortfall
         };
         let large = reason(1087, 9).expect("a reason");
         assert_eq!(large, "too large: 10 passes and sums; at most 9 are planned");

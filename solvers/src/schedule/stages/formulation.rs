@@ -7,25 +7,25 @@
 //! hazards = (1 - R[t,k]) + S[t+1,i] + sum of R[t,j] over the readers j of i with k < j <= t
 //! 1 - free <= hazards <= most * (1 - free)        most: the number of terms
 //! ```
+//!
+//! A graph with a link has [copies](super::copies), too. Then S[t,i] may arrive from the host, and the cost is the time of
+//! the stages. What is copied out beside a stage is not freed in it; what has arrived takes memory in the stage before.
 
+use planlab_graph::ScheduleHalt;
+
+use super::copies::{CopyModel, TIE_BREAK};
 use super::graph::NodeGraph;
+use super::plan::StageValues;
 use crate::milp::{Column, End, LinearProgram, LinearSolution, SolverLimits};
+use crate::schedule::milp_solver::solve_program;
 
 /// The program or its relaxation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
+pub(in crate::schedule) enum Form {
     /// Every choice is 0 or 1.
     Whole,
     /// Every choice is a number from 0 to 1.
     Relaxed,
-}
-
-/// What a solver found.
-#[derive(Clone, Debug)]
-pub(super) struct ModelAnswer {
-    pub(super) end: End,
-    /// For each stage and each earlier node: whether the result is there at the start, or which part of it.
-    pub(super) kept: Option<Vec<Vec<f64>>>,
 }
 
 /// The program of a graph.
@@ -38,13 +38,16 @@ pub(super) struct Formulation<'g> {
     runs: Vec<Vec<Column>>,
     /// For each stage and each earlier node: whether its result is there at the start.
     kept: Vec<Vec<Column>>,
+    copies: Option<CopyModel>,
 }
 
 impl<'g> Formulation<'g> {
     /// The program for `budget` bytes, which are not 0.
     pub(super) fn new(graph: &'g NodeGraph, budget: f64, form: Form) -> Self {
         let (runs, kept) = (Vec::new(), Vec::new());
-        let mut formulation = Self { graph, budget, form, program: LinearProgram::new(), runs, kept };
+        let mut program = LinearProgram::new();
+        let copies = graph.link().map(|link| CopyModel::new(&mut program, graph, link));
+        let mut formulation = Self { graph, budget, form, program, runs, kept, copies };
         formulation.add_choices();
         for stage in 0..graph.count_stages() {
             formulation.require_inputs(stage);
@@ -53,19 +56,24 @@ impl<'g> Formulation<'g> {
                 formulation.require_readers(stage);
             }
             formulation.limit_memory(stage);
+            formulation.limit_copies(stage);
         }
         formulation
     }
 
-    /// What the solver finds within the limits. An error says what it refuses.
-    pub(super) fn solve(self, limits: SolverLimits) -> Result<ModelAnswer, String> {
-        let (end, solution) = self.program.solve(limits)?;
-        let values = |columns: &Vec<Column>, solution: &LinearSolution| {
-            columns.iter().map(|&column| solution.value(column)).collect()
-        };
-        let kept =
-            solution.map(|solution| self.kept.iter().map(|columns| values(columns, &solution)).collect());
-        Ok(ModelAnswer { end, kept })
+    /// How the solver ends, and the values of the best solution that it finds. Errors are as of [`solve_program`].
+    pub(super) fn solve(self, limits: SolverLimits) -> Result<(End, Option<StageValues>), ScheduleHalt> {
+        let stages = self.graph.count_stages();
+        let (end, solution) = solve_program(self.program, limits)?;
+        let values = solution.map(|solution| StageValues {
+            kept: read_columns(&solution, |stage, node| self.kept.get(stage)?.get(node).copied(), stages),
+            arrived: read_columns(
+                &solution,
+                |stage, node| self.copies.as_ref()?.arrived_part(stage, node),
+                stages,
+            ),
+        });
+        Ok((end, values))
     }
 
     fn add_choice(&mut self, range: (f64, f64), cost: f64) -> Column {
@@ -75,8 +83,8 @@ impl<'g> Formulation<'g> {
     /// Adds the columns of runs and of kept results. Costs are parts of the time of all nodes.
     fn add_choices(&mut self) {
         let graph = self.graph;
-        let total: f64 = graph.nodes().iter().map(|node| node.seconds).sum();
-        let scale = if total > 0.0 { total.recip() } else { 1.0 };
+        let weight = if self.copies.is_some() { TIE_BREAK } else { 1.0 };
+        let scale = weight * graph.seconds_scale();
         for stage in 0..graph.count_stages() {
             let mut runs = Vec::with_capacity(stage + 1);
             let mut kept = Vec::with_capacity(stage);
@@ -108,11 +116,12 @@ impl<'g> Formulation<'g> {
         }
     }
 
-    /// Keeps only what was there in the stage before, or ran in it.
+    /// Keeps only what was there in the stage before, ran in it, or has arrived.
     fn require_origins(&mut self, stage: usize) {
         for node in 0..stage {
             let mut row = vec![(self.kept[stage][node], 1.0), (self.runs[stage - 1][node], -1.0)];
             row.extend(self.kept[stage - 1].get(node).map(|&kept| (kept, -1.0)));
+            row.extend(self.arrived_part(stage, node).map(|arrived| (arrived, -1.0)));
             self.program.limit_sum(&row, 0.0);
         }
     }
@@ -136,6 +145,9 @@ impl<'g> Formulation<'g> {
         let mut before = self.program.add_column((0.0, 1.0), false, 0.0);
         let mut row = vec![(before, 1.0), (self.runs[stage][0], -parts[0])];
         row.extend(self.kept[stage].iter().zip(&parts).map(|(&kept, &part)| (kept, -part)));
+        let arriving =
+            (0..stage).filter_map(|node| Some((self.arrived_part(stage + 1, node)?, -parts[node])));
+        row.extend(arriving);
         self.program.fix_sum(&row, 0.0);
         for node in 1..=stage {
             let after = self.program.add_column((0.0, 1.0), false, 0.0);
@@ -163,8 +175,35 @@ impl<'g> Formulation<'g> {
         self.program.limit_sum(&row, 0.0);
         hazards.push((free, others + 1.0));
         self.program.limit_sum(&hazards, others);
+        if let Some(out) = self.copies.as_ref().and_then(|copies| copies.out_part(stage, input)) {
+            self.program.limit_sum(&[(free, 1.0), (out, 1.0)], 1.0);
+        }
         free
     }
+
+    /// The part of a result that has arrived from the host when a stage begins.
+    fn arrived_part(&self, stage: usize, node: usize) -> Option<Column> {
+        self.copies.as_ref()?.arrived_part(stage, node)
+    }
+
+    /// Adds the rows of the copies beside a stage, and of its time.
+    fn limit_copies(&mut self, stage: usize) {
+        let Some(copies) = &self.copies else { return };
+        let scale = self.graph.seconds_scale();
+        let runs = self.runs[stage].iter().zip(self.graph.nodes());
+        let runs: Vec<_> = runs.map(|(&run, node)| (run, node.seconds * scale)).collect();
+        copies.limit_stage(&mut self.program, stage, &self.kept[stage], &runs);
+    }
+}
+
+/// For each stage and each earlier node, the value of a column; 0 without one.
+fn read_columns(
+    solution: &LinearSolution,
+    column: impl Fn(usize, usize) -> Option<Column>,
+    stages: usize,
+) -> Vec<Vec<f64>> {
+    let value = |stage, node| column(stage, node).map_or(0.0, |column| solution.value(column));
+    (0..stages).map(|stage| (0..stage).map(|node| value(stage, node)).collect()).collect()
 }
 
 #[cfg(test)]
@@ -172,10 +211,11 @@ pub(super) mod tests {
     use planlab_dsa::testing::is_deep_run;
 
     use super::*;
-    use crate::schedule::checkmate::graph::tests::unit_chain;
+    use crate::schedule::stages::graph::Link;
+    use crate::schedule::stages::graph::tests::unit_chain;
 
     /// The least seconds of all runs.
-    pub(in crate::schedule::checkmate) fn least_seconds(graph: &NodeGraph, budget: f64, form: Form) -> f64 {
+    pub(in crate::schedule::stages) fn least_seconds(graph: &NodeGraph, budget: f64, form: Form) -> f64 {
         let formulation = Formulation::new(graph, budget, form);
         let (end, solution) = formulation.program.solve(SolverLimits::default()).expect("a model");
         assert_eq!(end, End::Optimal);
@@ -222,13 +262,45 @@ pub(super) mod tests {
         }
     }
 
+    /// The least seconds of all stages of a unit chain over a link, if its backward passes run once.
+    fn least_over_link(length: usize, budget: f64, link: Link) -> f64 {
+        let mut nodes = unit_chain(length).nodes().to_vec();
+        nodes[length + 1..].iter_mut().for_each(|node| node.runs_once = true);
+        let graph = NodeGraph::new(nodes).with_link(link);
+        let Formulation { program, copies, .. } = Formulation::new(&graph, budget, Form::Whole);
+        let (end, solution) = program.solve(SolverLimits::default()).expect("a model");
+        assert_eq!(end, End::Optimal);
+        let (copies, solution) = (copies.expect("a link"), solution.expect("a solution"));
+        let parts: f64 = copies.times.iter().map(|&time| solution.value(time)).sum();
+        parts / graph.seconds_scale()
+    }
+
+    /// A slow link leaves the optima of the chains without copies; a fast one, the time of all nodes.
+    #[test]
+    fn chain_over_a_link_takes_the_longest_of_runs_and_copies() {
+        for (length, budget, out, back, least) in [
+            (3, 4.0, 1.0, 1.0, "7.00"),
+            (3, 4.0, 2.0, 2.0, "8.00"),
+            (3, 4.0, 1e3, 1e3, "8.00"),
+            (4, 4.0, 1.0, 1.0, "9.00"),
+            (4, 4.0, 3.0, 1.0, "10.00"),
+            (4, 4.0, 2.0, 2.0, "11.00"),
+            (4, 4.0, 1e3, 1e3, "11.00"),
+            (4, 5.0, 2.0, 2.0, "9.00"),
+            (4, 5.0, 1e3, 1e3, "10.00"),
+        ] {
+            let found = format!("{:.2}", least_over_link(length, budget, Link { out, back }));
+            assert_eq!(found, least, "{length} in {budget}, {out} s out and {back} s back");
+        }
+    }
+
     #[test]
     fn chain_in_too_little_memory_is_infeasible() {
         let graph = unit_chain(4);
         // The first backward pass takes three bytes: its result and its two inputs.
-        let answer =
+        let (end, values) =
             Formulation::new(&graph, 2.9, Form::Whole).solve(SolverLimits::default()).expect("a model");
-        assert!(answer.end == End::Infeasible && answer.kept.is_none(), "{:?}", answer.end);
+        assert!(end == End::Infeasible && values.is_none(), "{end:?}");
     }
 
     /// The paper's model of 8 layers has 614 columns and 805 rows: for each of the 24 edges a column and two rows more,
@@ -246,9 +318,9 @@ pub(super) mod tests {
         let mut nodes = unit_chain(3).nodes().to_vec();
         nodes[3..].iter_mut().for_each(|node| node.runs_once = true);
         let graph = NodeGraph::new(nodes);
-        let answer =
+        let (_, values) =
             Formulation::new(&graph, 4.0, Form::Whole).solve(SolverLimits::default()).expect("a model");
-        let kept = answer.kept.expect("a solution");
+        let kept = values.expect("a solution").kept;
         let stages =
             |node: usize| -> Vec<usize> { (node + 1..7).filter(|&stage| kept[stage][node] > 0.5).collect() };
         assert_eq!([3, 4, 5, 6].map(stages), [vec![4], vec![5], vec![6], vec![]]);

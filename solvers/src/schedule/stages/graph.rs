@@ -1,4 +1,14 @@
-//! Nodes in the order of their first runs, and what they read.
+//! Nodes in the order of their first runs, what they read, and how long their results take to the host and back.
+
+/// The most time of a copy that is modelled, in times of all nodes. Longer ones would dwarf all other coefficients.
+const SLOWEST_COPY: f64 = 1e4;
+
+/// The seconds in which a byte is copied to the host, and back.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Link {
+    pub(super) out: f64,
+    pub(super) back: f64,
+}
 
 /// A computation whose result may be kept, or computed again.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,7 +29,9 @@ pub(super) struct NodeGraph {
     nodes: Vec<Node>,
     /// For each node: the nodes that read it, ascending.
     readers: Vec<Vec<usize>>,
+    total_seconds: f64,
     is_lazy: bool,
+    link: Option<Link>,
 }
 
 impl NodeGraph {
@@ -28,12 +40,19 @@ impl NodeGraph {
         for (reader, node) in nodes.iter().enumerate() {
             node.inputs.iter().for_each(|&input| readers[input].push(reader));
         }
-        Self { nodes, readers, is_lazy: false }
+        let total_seconds = nodes.iter().map(|node| node.seconds).sum();
+        Self { nodes, readers, total_seconds, is_lazy: false, link: None }
     }
 
     /// Whether a node runs again only in a stage that reads it. Default: no.
     pub(super) const fn with_laziness(mut self, yes: bool) -> Self {
         self.is_lazy = yes;
+        self
+    }
+
+    /// Results of nodes that may run again may also be copied to the host and back. Default: no copies.
+    pub(super) const fn with_link(mut self, link: Link) -> Self {
+        self.link = Some(link);
         self
     }
 
@@ -59,6 +78,24 @@ impl NodeGraph {
     pub(super) const fn is_lazy(&self) -> bool {
         self.is_lazy
     }
+
+    pub(super) const fn link(&self) -> Option<Link> {
+        self.link
+    }
+
+    /// The factor that turns seconds into parts of the time of all nodes; 1 if they take no time.
+    pub(super) fn seconds_scale(&self) -> f64 {
+        if self.total_seconds > 0.0 { self.total_seconds.recip() } else { 1.0 }
+    }
+
+    /// Whether the result of a node may be copied to the host and back.
+    pub(super) fn may_leave(&self, node: usize) -> bool {
+        let node = &self.nodes[node];
+        self.link.is_some_and(|link| {
+            let seconds = node.bytes as f64 * link.out.max(link.back);
+            !node.runs_once && node.bytes > 0 && seconds <= SLOWEST_COPY * self.total_seconds
+        })
+    }
 }
 
 #[cfg(test)]
@@ -67,7 +104,7 @@ pub(super) mod tests {
 
     /// `length` forward passes, a loss, and `length` backward passes. All nodes take a second and a byte; a backward pass
     /// reads the pass before it and what its forward pass makes.
-    pub(in crate::schedule::checkmate) fn unit_chain(length: usize) -> NodeGraph {
+    pub(in crate::schedule::stages) fn unit_chain(length: usize) -> NodeGraph {
         let node = |index: usize| {
             let mut inputs: Vec<usize> = index.checked_sub(1).into_iter().collect();
             if index > length {
@@ -88,5 +125,20 @@ pub(super) mod tests {
         assert_eq!(inputs, [vec![], vec![0], vec![1], vec![2], vec![2, 3], vec![1, 4], vec![0, 5]]);
         assert_eq!(graph.readers_of(0), [1, 6]);
         assert_eq!((graph.last_reader(0), graph.last_reader(2), graph.last_reader(6)), (6, 4, 6));
+    }
+
+    #[test]
+    fn result_leaves_over_a_link_that_is_not_too_slow() {
+        let mut nodes = unit_chain(1).nodes().to_vec();
+        nodes[1].runs_once = true;
+        nodes[2].bytes = 0;
+        let graph = NodeGraph::new(nodes);
+        let may_leave = |graph: &NodeGraph| [0, 1, 2].map(|node| graph.may_leave(node));
+        assert_eq!(may_leave(&graph), [false; 3]);
+        // All nodes take 3 seconds.
+        for (back, first) in [(3e4, true), (3.1e4, false)] {
+            let graph = graph.clone().with_link(Link { out: 1.0, back });
+            assert_eq!(may_leave(&graph), [first, false, false], "{back}");
+        }
     }
 }

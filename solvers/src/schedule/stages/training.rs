@@ -4,15 +4,16 @@
 //! A sum of gradients is a node, with an output of its own beside its two inputs, as on the machine. So is each gradient
 //! of a pass that writes more than one: it may be freed alone. An addition that passes its gradient on is no node.
 
+use planlab_dsa::Bytes;
 use planlab_graph::{FunctionId, MapId, SchedulingProblem, TrainingNet};
 
-use super::graph::{Node, NodeGraph};
+use super::graph::{Link, Node, NodeGraph};
 use super::plan::StagePlan;
 use crate::schedule::fates::{Fate, Fates, backward_stage, forward_stage};
 
 /// A net in training as a graph. Its first nodes are the functions' forward passes.
 #[derive(Clone, Debug)]
-pub(super) struct PassGraph<'p> {
+pub(in crate::schedule) struct PassGraph<'p> {
     net: &'p TrainingNet,
     graph: NodeGraph,
     /// For each node: the stage of its pass among those of fates; `None` for a sum, and for all but the first of
@@ -22,7 +23,8 @@ pub(super) struct PassGraph<'p> {
 }
 
 impl<'p> PassGraph<'p> {
-    pub(super) fn new(problem: &'p SchedulingProblem) -> Self {
+    /// Without copies.
+    pub(in crate::schedule) fn new(problem: &'p SchedulingProblem) -> Self {
         let net = &problem.net;
         let inputs = net.map_ids().filter(|&map| !net.has_gradient(map));
         let inputs: u64 = inputs.map(|map| net.map(map).bytes.get()).sum();
@@ -39,6 +41,19 @@ impl<'p> PassGraph<'p> {
         Self { net, graph, stages: builder.stages, budget: free.saturating_sub(inputs) }
     }
 
+    /// With copies of maps over the machine's link.
+    pub(in crate::schedule) fn with_copies(problem: &'p SchedulingProblem) -> Self {
+        let (byte, machine) = (Bytes::new(1), &problem.machine);
+        let link = Link { out: machine.out_seconds(byte), back: machine.in_seconds(byte) };
+        let passes = Self::new(problem);
+        Self { graph: passes.graph.with_link(link), ..passes }
+    }
+
+    /// The number of nodes: passes, further gradients of passes, and sums.
+    pub(in crate::schedule) fn count_nodes(&self) -> usize {
+        self.graph.count_stages()
+    }
+
     pub(super) const fn graph(&self) -> &NodeGraph {
         &self.graph
     }
@@ -48,19 +63,20 @@ impl<'p> PassGraph<'p> {
         self.budget
     }
 
-    /// The fates of a plan: after a stage, a map is kept if the plan keeps it until a stage uses it.
+    /// The fates of a plan: after a stage, a map is kept if the plan keeps it until a stage uses it, and swapped if it
+    /// arrives from the host before it runs again.
     pub(super) fn plan_fates(&self, plan: &StagePlan) -> Fates {
         let mut fates = Fates::keep_all(self.net);
         for id in self.net.function_ids() {
             let (node, map) = (id.index(), self.net.function(id).output);
-            let mut is_kept = false;
+            let mut fate = Fate::Drop;
             for stage in (node..self.graph.count_stages()).rev() {
-                if let Some(pass) = self.stages[stage].filter(|_| !is_kept) {
-                    fates.set_fate(map, pass, pass + 1, Fate::Drop);
+                if let Some(pass) = self.stages[stage] {
+                    fates.set_fate(map, pass, pass + 1, fate);
                 }
-                is_kept = stage > node
-                    && plan.keeps_result(stage, node)
-                    && (is_kept || plan.uses_result(&self.graph, stage, node));
+                if stage > node {
+                    fate = plan.fate_before(&self.graph, stage, node, fate);
+                }
             }
         }
         fates
@@ -146,6 +162,7 @@ impl Builder<'_> {
 mod tests {
     use super::*;
     use crate::schedule::fates::build_program;
+    use crate::schedule::stages::plan::StageValues;
     use crate::schedule::testing::{branching_problem, shortcut_problem, step_names};
 
     /// For each node: seconds, bytes and inputs.
@@ -192,7 +209,8 @@ mod tests {
         let problem = shortcut_problem();
         let passes = PassGraph::new(&problem);
         let steps = |solution: &[Vec<f64>]| {
-            let plan = StagePlan::from_solution(passes.graph(), solution, 0.5);
+            let values = StageValues { kept: solution.to_vec(), ..StageValues::default() };
+            let plan = StagePlan::from_solution(passes.graph(), &values, 0.5);
             step_names(&build_program(&problem, &passes.plan_fates(&plan)).0)
         };
         let mut solution: Vec<_> = (0..10).map(|stage| vec![1.0; stage]).collect();
