@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use planlab_results::schedule::{ScheduleRow, read_schedules};
+use planlab_results::schedule::read_schedules;
 use planlab_results::{Status, Store};
 use serde_json::Value;
 use tempfile::tempdir;
