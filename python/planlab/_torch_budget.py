@@ -1,11 +1,11 @@
-"""Chooses what a compiled training step saves so that its peak fits a capacity, in the least time."""
+"""Chooses what a training step saves so that its peak fits a capacity, in the least time."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from ._torch_joint import JointGraph
 from ._torch_live import Split, live_bytes, split
@@ -24,57 +24,114 @@ class DoesNotFit(RuntimeError):
         self.least = least
 
 
+class Problem(Protocol):
+    """A step with values that may be saved, and what a choice of them costs."""
+
+    fixed: frozenset[int]
+    """What every choice contains."""
+    options: Mapping[int, Sequence[frozenset[int]]]
+    """For each value, by number, its alternatives. A choice contains the members of one; the first one saves the value."""
+
+    def simulate(self, kept: frozenset[int], capacity: int) -> tuple[Sequence[int], float]:
+        """The live bytes at each moment of the step, and the seconds that a choice adds.
+
+        The choice may depend on the capacity where it has to say when something happens.
+        """
+        ...
+
+    def seconds_per_byte(self, number: int) -> float:
+        """How long a value takes to compute, for each byte that saving it takes."""
+        ...
+
+
+class JointProblem:
+    """What a compiled step saves, by the liveness of its joint graph: a value is saved, or is computed again."""
+
+    def __init__(self, joint: JointGraph) -> None:
+        self._joint = joint
+        needed = joint.ancestors(joint.gradients, joint.inputs)
+        makers = [number for number in sorted(needed) if _is_maker(joint, number)]
+        self.fixed = frozenset(number for number in makers if joint.steps[number].is_fixed)
+        self.options = {number: (frozenset((number,)), frozenset[int]()) for number in makers if number not in self.fixed}
+
+    def simulate(self, kept: frozenset[int], capacity: int) -> tuple[Sequence[int], float]:
+        plan = split(self._joint, kept)
+        return live_bytes(self._joint, plan), recompute_seconds(self._joint, plan)
+
+    def seconds_per_byte(self, number: int) -> float:
+        size = sum(self._joint.bytes[storage] for storage in self._joint.steps[number].fresh)
+        return self._joint.steps[number].seconds / max(size, 1)
+
+
+def recompute_seconds(joint: JointGraph, plan: Split) -> float:
+    """The time of what the backward pass of a plan computes again."""
+    ran = set(plan.forward)
+    return sum(joint.steps[number].seconds for number in plan.backward if number in ran)
+
+
 @dataclass(frozen=True)
 class Choice:
     """What is saved, and what that costs."""
 
     kept: frozenset[int]
-    """The steps whose values are saved if the backward pass needs them."""
+    """The members of the options that were chosen, and what is fixed."""
     peak: int
     """The most bytes of the step that are live at once."""
     excess: int
     """Byte-steps above the capacity: the bytes above it, summed over all steps."""
     seconds: float
-    """The time that the backward pass takes to compute values again."""
+    """The time that the choice adds to the step."""
 
     def rank(self) -> tuple[int, float]:
         return (self.excess, self.seconds)
 
 
-class Search:
-    """A local search over what to save, by the liveness of the joint graph; `time_limit` is seconds for each start."""
+def find_choice(
+    problem: Problem, capacity: int, time_limit: float, starts: Callable[[], Mapping[str, Collection[int]]]
+) -> tuple[str, Choice]:
+    """The best choice within a capacity, and the name of the start that led to it.
 
-    def __init__(self, joint: JointGraph, capacity: int, time_limit: float) -> None:
-        self._joint = joint
+    A step that fits as it is saves everything, and `starts` is not called. Raises DoesNotFit.
+    """
+    search = Search(problem, capacity, time_limit)
+    everything = search.everything()
+    if everything.excess == 0:
+        return "everything", everything
+    start, choice = search.best_from(starts())
+    if choice.excess == 0:
+        return start, choice
+    smallest = search.smallest()
+    if smallest.excess > 0:
+        raise DoesNotFit(
+            f"the step does not fit {capacity} bytes: the least peak that was found is {smallest.peak} bytes "
+            f"({everything.peak} if it saves everything)",
+            smallest.peak,
+        )
+    return search.best_from({"least peak": smallest.kept})
+
+
+class Search:
+    """A local search over what to save; `time_limit` is seconds for each start."""
+
+    def __init__(self, problem: Problem, capacity: int, time_limit: float) -> None:
+        self._problem = problem
         self._capacity = capacity
         self._time_limit = time_limit
         self._deadline = 0.0
-        needed = joint.ancestors(joint.gradients, joint.inputs)
-        makers = [number for number in sorted(needed) if _is_maker(joint, number)]
-        self._fixed = frozenset(number for number in makers if joint.steps[number].is_fixed)
-        self.free = [number for number in makers if number not in self._fixed]
-        """The steps whose values may be saved or computed again; those of all others are saved."""
         self._known: dict[frozenset[int], Choice] = {}
 
     def evaluate(self, kept: Iterable[int]) -> Choice:
-        chosen = frozenset(kept) | self._fixed
+        chosen = frozenset(kept) | self._problem.fixed
         if (known := self._known.get(chosen)) is None:
-            plan = split(self._joint, chosen)
-            profile = live_bytes(self._joint, plan)
+            profile, seconds = self._problem.simulate(chosen, self._capacity)
             excess = sum(live - self._capacity for live in profile if live > self._capacity)
-            known = Choice(chosen, max(profile, default=0), excess, self.recompute_seconds(plan))
+            known = Choice(chosen, max(profile, default=0), excess, seconds)
             self._known[chosen] = known
         return known
 
-    def recompute_seconds(self, plan: Split) -> float:
-        """The time of what the backward pass of a plan computes again."""
-        ran = set(plan.forward)
-        again = (number for number in plan.backward if number in ran)
-        return sum(self._joint.steps[number].seconds for number in again)
-
     def everything(self) -> Choice:
-        """The choice to compute nothing again."""
-        return self.evaluate(self.free)
+        """The choice to save every value."""
+        return self.evaluate(saved_values(self._problem))
 
     def best_from(self, starts: Mapping[str, Collection[int]]) -> tuple[str, Choice]:
         """The best choice that the search reaches from any of the starts within its time, and the name of that start."""
@@ -91,7 +148,7 @@ class Search:
         """
         deadline = time.monotonic() + _MOST_SECONDS_FOR_LEAST
         most = self.everything().peak
-        best = min(self.everything(), self.evaluate(()), key=lambda choice: choice.peak)
+        best = min(self.everything(), self.evaluate(last_options(self._problem)), key=lambda choice: choice.peak)
         for share in _TARGETS:
             best = self._descend(best, int(most * share), deadline)
         while time.monotonic() < deadline:
@@ -103,9 +160,9 @@ class Search:
 
     def _descend(self, best: Choice, target: int, deadline: float) -> Choice:
         """The choice with the least peak of the given one and all that are met on the way to a target in bytes."""
-        search = Search(self._joint, target, 0.0)
+        search = Search(self._problem, target, 0.0)
         search._deadline = deadline
-        for start in (best.kept, frozenset(self.free), frozenset[int]()):
+        for start in (best.kept, saved_values(self._problem), last_options(self._problem)):
             search._repair(search.evaluate(start), by_time=False)
         return min(search._known.values(), key=lambda choice: choice.peak)
 
@@ -133,44 +190,60 @@ class Search:
     def _steepest(self, choice: Choice, *, by_time: bool) -> Choice | None:
         """The change of one value that takes the most excess away, for each second or at all."""
         best, best_rate = None, 0.0
-        for number in self.free:
-            if self._is_over():
-                break
-            other = self.evaluate(choice.kept ^ {number})
-            if other.excess >= choice.excess:
-                continue
-            cost = max(other.seconds - choice.seconds, 0.0) if by_time else 0.0
-            rate = (choice.excess - other.excess) / (cost + 1e-9)
-            if rate > best_rate:
-                best, best_rate = other, rate
+        for number in self._problem.options:
+            for other in self._alternatives(choice, number):
+                if other.excess >= choice.excess:
+                    continue
+                cost = max(other.seconds - choice.seconds, 0.0) if by_time else 0.0
+                rate = (choice.excess - other.excess) / (cost + 1e-9)
+                if rate > best_rate:
+                    best, best_rate = other, rate
         return best
+
+    def _alternatives(self, choice: Choice, number: int) -> Iterator[Choice]:
+        """The choices that differ in one value, until the time is over."""
+        options = self._problem.options[number]
+        rest = choice.kept.difference(*options)
+        for option in options:
+            if self._is_over():
+                return
+            if rest | option != choice.kept:
+                yield self.evaluate(rest | option)
 
     def _fill(self, choice: Choice) -> Choice:
         """Saves values again, those first that take the longest for their bytes, as long as the peak fits."""
         if choice.excess > 0:
             return choice
-        for number in sorted(self.free, key=self._seconds_per_byte, reverse=True):
+        for number in sorted(self._problem.options, key=self._problem.seconds_per_byte, reverse=True):
+            saved, *others = self._problem.options[number]
             if self._is_over():
                 break
-            if number not in choice.kept:
-                other = self.evaluate(choice.kept | {number})
+            if not saved <= choice.kept:
+                other = self.evaluate(choice.kept.difference(*others) | saved)
                 if other.rank() < choice.rank():
                     choice = other
         return choice
 
-    def _seconds_per_byte(self, number: int) -> float:
-        size = sum(self._joint.bytes[storage] for storage in self._joint.steps[number].fresh)
-        return self._joint.steps[number].seconds / max(size, 1)
-
     def _exchange(self, choice: Choice) -> Choice | None:
-        """A faster choice that saves one value less, and others instead; None if the search finds no such choice."""
-        for number in sorted(choice.kept - self._fixed, key=self._seconds_per_byte):
-            if self._is_over():
-                return None
-            other = self._fill(self.evaluate(choice.kept - {number}))
-            if other.rank() < choice.rank():
-                return other
+        """A faster choice in which one value changes, and others are saved instead; None if the search finds none."""
+        for number in sorted(self._problem.options, key=self._problem.seconds_per_byte):
+            if not self._problem.options[number][0] <= choice.kept:
+                continue
+            for changed in self._alternatives(choice, number):
+                other = self._fill(changed)
+                if other.rank() < choice.rank():
+                    return other
         return None
+
+
+def saved_values(problem: Problem) -> frozenset[int]:
+    """The choice to save every value."""
+    return frozenset[int]().union(*(options[0] for options in problem.options.values()))
+
+
+def last_options(problem: Problem) -> frozenset[int]:
+    """The choice to save as little as possible."""
+    return frozenset[int]().union(*(options[-1] for options in problem.options.values()))
 
 
 def _is_maker(joint: JointGraph, number: int) -> bool:

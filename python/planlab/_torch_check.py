@@ -19,7 +19,7 @@ def check_graph(joint: JointGraph) -> None:
         node = step.node
         if is_placeholder(node):
             _check_placeholder(node)
-        elif is_mutating(node):
+        elif is_mutating(node.target):
             _check_write(joint, step.number)
         elif "with_effects" in str(node.target):
             raise NotPlanned(f"{step.name} has effects beyond its results, so its place in a step is fixed")
@@ -37,7 +37,7 @@ def check_plan(joint: JointGraph, plan: Split) -> None:
     ran = set(plan.forward)
     for number in plan.backward:
         step = joint.steps[number]
-        may_repeat = is_repeatable(step.node) or step.node.op == "get_attr"
+        may_repeat = is_repeatable(step.node.target) or step.node.op == "get_attr"
         if number in ran and (step.is_fixed or not may_repeat):
             raise NotPlanned(f"{step.name} would run in both passes, and may not run twice")
 

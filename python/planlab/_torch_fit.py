@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._scheduling import NoSchedule, schedule
-from ._torch_budget import Choice, DoesNotFit, Search, joint_graph_of
+from ._torch_budget import Choice, DoesNotFit, JointProblem, Search, find_choice, joint_graph_of, saved_values
 from ._torch_check import NotPlanned, check_graph, check_plan
 from ._torch_joint import JointGraph, require_torch
 from ._torch_live import split
@@ -128,35 +128,21 @@ class StepPlanner:
 
     def _choose(self, joint: JointGraph, node_info: Any) -> Choice:
         measure_steps(joint)
-        most = Search(joint, 0, 0.0).everything().peak
+        problem = JointProblem(joint)
+        most = Search(problem, 0, 0.0).everything().peak
         capacity = self._capacity if self._capacity is not None else int(most * (self._share or 1.0))
-        start, choice = self._search(joint, node_info, capacity, most)
+        start, choice = find_choice(
+            problem, capacity, self._time_limit, lambda: self.starts(joint, node_info, capacity)
+        )
         check_plan(joint, split(joint, choice.kept))
         self.reports.append(_report(joint, choice, start, most, capacity))
         return choice
-
-    def _search(self, joint: JointGraph, node_info: Any, capacity: int, most: int) -> tuple[str, Choice]:
-        """Where the search began, and the best choice that fits."""
-        search = Search(joint, capacity, self._time_limit)
-        if most <= capacity:
-            return "everything", search.everything()
-        start, choice = search.best_from(self.starts(joint, node_info, capacity))
-        if choice.excess == 0:
-            return start, choice
-        smallest = search.smallest()
-        if smallest.excess > 0:
-            raise DoesNotFit(
-                f"the step does not fit {capacity} bytes: the least peak that was found is {smallest.peak} bytes "
-                f"({most} if it saves everything)",
-                smallest.peak,
-            )
-        return search.best_from({"least peak": smallest.kept})
 
     def starts(self, joint: JointGraph, node_info: Any, capacity: int) -> dict[str, Collection[int]]:
         """Where the search begins: for each start its name, and the steps whose values it saves."""
         scheduled = self._scheduled(joint, node_info, capacity)
         starts: dict[str, Collection[int]] = {} if scheduled is None else {str(self._scheduler): scheduled}
-        return starts | {"everything": Search(joint, capacity, 0.0).free, "nothing": []}
+        return starts | {"everything": saved_values(JointProblem(joint)), "nothing": []}
 
     def _scheduled(self, joint: JointGraph, node_info: Any, capacity: int) -> set[int] | None:
         """What a schedule without copies keeps; None without a schedule.

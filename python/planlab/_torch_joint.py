@@ -84,7 +84,7 @@ class JointGraph:
         """The steps whose values the backward pass returns."""
         self.copied_bytes = copied_gradient_bytes(self._nodes_of(self.inputs), results[outputs:])
         """The bytes of the gradients that autograd copies after the backward pass."""
-        self.writes = [step.number for step in self.steps if is_mutating(step.node) and not step.is_backward]
+        self.writes = [step.number for step in self.steps if is_mutating(step.node.target) and not step.is_backward]
         """The steps of the forward pass that write to an input, such as a buffer."""
 
     def _numbers(self, nodes: Iterable[Any]) -> list[int]:
@@ -115,7 +115,7 @@ class JointGraph:
             step.is_overwritten = not keys.isdisjoint(self._overwritten)
         else:
             step.is_overwritten = not fresh and reads_overwritten
-        step.is_fixed = bool(step.fresh) and (not is_repeatable(node) or reads_overwritten)
+        step.is_fixed = bool(step.fresh) and (not is_repeatable(node.target) or reads_overwritten)
         self._by_node[node] = step.number
         self.steps.append(step)
 
@@ -188,35 +188,42 @@ def is_tangent(node: Any) -> bool:
     return is_placeholder(node) and "tangents" in str(node.target)
 
 
-def is_random(node: Any) -> bool:
-    """Whether the operation draws random numbers."""
-    tags = getattr(node.target, "tags", ())
+def is_random(operation: Any) -> bool:
+    """Whether an operation draws random numbers."""
+    tags = getattr(operation, "tags", ())
     return any(str(tag).endswith("nondeterministic_seeded") for tag in tags)
 
 
-def is_mutating(node: Any) -> bool:
-    """Whether the operation writes to one of its arguments."""
-    return bool(getattr(getattr(node.target, "_schema", None), "is_mutable", False))
+def is_mutating(operation: Any) -> bool:
+    """Whether an operation writes to one of its arguments."""
+    return bool(getattr(getattr(operation, "_schema", None), "is_mutable", False))
 
 
-def is_repeatable(node: Any) -> bool:
-    """Whether the operation is known to return the same again: one of PyTorch's own without effects or random numbers.
+def is_repeatable(operation: Any) -> bool:
+    """Whether an operation is known to return the same again: one of PyTorch's own without effects or random numbers.
 
     Operations of extensions, and those that hold graphs of their own, may do anything.
     """
-    if node.target is operator.getitem:
-        return True
-    is_known = getattr(node.target, "namespace", "") in ("aten", "prims") and hasattr(node.target, "_schema")
-    return is_known and not is_random(node) and not is_mutating(node)
+    return operation is operator.getitem or (is_builtin(operation) and not is_random(operation) and not is_mutating(operation))
+
+
+def is_builtin(operation: Any) -> bool:
+    """Whether an operation is one of PyTorch's own."""
+    return getattr(operation, "namespace", "") in ("aten", "prims") and hasattr(operation, "_schema")
+
+
+def written_arguments(operation: Any, args: Any, kwargs: Any) -> Iterator[Any]:
+    """The arguments that an operation writes to, as its schema says."""
+    schema = getattr(operation, "_schema", None)
+    for place, argument in enumerate(schema.arguments if schema is not None else ()):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            given = args[place] if place < len(args) else kwargs.get(argument.name)
+            yield from (given if isinstance(given, (tuple, list)) else [given])
 
 
 def written_nodes(node: Any) -> Iterator[Any]:
-    """The arguments that an operation writes to."""
-    schema = getattr(node.target, "_schema", None)
-    for place, argument in enumerate(schema.arguments if schema is not None else ()):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            given = node.args[place] if place < len(node.args) else node.kwargs.get(argument.name)
-            yield from (one for one in (given if isinstance(given, (tuple, list)) else [given]) if hasattr(one, "meta"))
+    """The nodes that a node writes to."""
+    return (given for given in written_arguments(node.target, node.args, node.kwargs) if hasattr(given, "meta"))
 
 
 def copied_gradient_bytes(inputs: Iterable[Any], gradients: Iterable[Any]) -> int:

@@ -14,7 +14,7 @@ import planlab
 try:
     import planlab.torch
     import torch
-    from planlab._torch_budget import Search
+    from planlab._torch_budget import JointProblem, Search, find_choice, saved_values
     from planlab._torch_capture import capture_step
     from planlab._torch_check import check_plan
     from planlab._torch_fit import StepPlanner, parse_bytes, takes_plans
@@ -411,7 +411,7 @@ class Fits(unittest.TestCase):
         joint = capture_step(module, inputs).joint
         with self.assertRaisesRegex(planlab.torch.NotPlanned, "native_dropout.* may not run twice"):
             check_plan(joint, split(joint, []))
-        check_plan(joint, split(joint, Search(joint, 0, 0.0).evaluate([]).kept))
+        check_plan(joint, split(joint, Search(JointProblem(joint), 0, 0.0).evaluate([]).kept))
 
     def test_step_that_saves_less_than_its_parameters_is_planned(self):
         module, inputs = Looked(), (torch.randint(0, 20000, (256,)),)
@@ -489,9 +489,9 @@ class Fits(unittest.TestCase):
 
     def test_search_improves_a_start(self):
         joint = self.timed_joint(transformer)
-        capacity = int(Search(joint, 0, 0.0).everything().peak * 0.7)
-        search = Search(joint, capacity, 5.0)
-        for start in (search.free, []):
+        capacity = int(Search(JointProblem(joint), 0, 0.0).everything().peak * 0.7)
+        search = Search(JointProblem(joint), capacity, 5.0)
+        for start in (saved_values(JointProblem(joint)), []):
             begun = search.evaluate(start)
             _, found = search.best_from({"start": start})
             self.assertLess(found.rank(), begun.rank())
@@ -517,17 +517,18 @@ class Fits(unittest.TestCase):
 
     def test_no_capacity_above_the_least_is_refused(self):
         for make in (residual, lambda: (Layers(scaled_layer), (torch.randn(256, 64),))):
-            joint = self.timed_joint(make)
-            most = Search(joint, 0, 0.0).everything().peak
+            problem = JointProblem(self.timed_joint(make))
+            starts = {"everything": saved_values(problem), "nothing": []}
+            most = Search(problem, 0, 0.0).everything().peak
             with self.assertRaises(planlab.torch.DoesNotFit) as raised:
-                StepPlanner(1, scheduler=None)._search(joint, None, 1, most)
+                find_choice(problem, 1, 2.0, lambda: starts)
             least = raised.exception.least
             self.assertLess(least, most)
             for capacity in range(least, most, max((most - least) // 9, 1)):
-                _, choice = StepPlanner(capacity, scheduler=None, time_limit=2.0)._search(joint, None, capacity, most)
+                _, choice = find_choice(problem, capacity, 2.0, lambda: starts)
                 self.assertLessEqual(choice.peak, capacity)
             with self.assertRaises(planlab.torch.DoesNotFit):
-                StepPlanner(1, scheduler=None)._search(joint, None, least - 1, most)
+                find_choice(problem, least - 1, 2.0, lambda: starts)
 
     def test_impossible_capacity_is_refused_before_training(self):
         module, inputs = transformer()

@@ -14,7 +14,7 @@ import torch
 import torch._functorch.config as functorch_config
 import torch._functorch.partitioners as partitioners
 
-from planlab._torch_budget import Search, joint_graph_of
+from planlab._torch_budget import JointProblem, Search, joint_graph_of, recompute_seconds
 from planlab._torch_fit import StepPlanner
 from planlab._torch_live import live_bytes, split_at
 from planlab._torch_times import measure_steps
@@ -45,7 +45,7 @@ class Comparison:
         peak = max(live_bytes(joint, plan))
         found = self.search(joint, node_info, peak)
         row = [f"{functorch_config.activation_memory_budget_solver} {memory_budget}", f"{peak / 1e6:.1f}"]
-        row.append(f"{Search(joint, peak, 0.0).recompute_seconds(plan):.3f}")
+        row.append(f"{recompute_seconds(joint, plan):.3f}")
         print("| " + " | ".join(row + found) + " |", flush=True)
         return values
 
@@ -54,7 +54,7 @@ class Comparison:
         planner = StepPlanner(peak, time_limit=SEARCH_SECONDS)
         cells = []
         for name, start in planner.starts(joint, node_info, peak).items():
-            _, choice = Search(joint, peak, SEARCH_SECONDS).best_from({name: start})
+            _, choice = Search(JointProblem(joint), peak, SEARCH_SECONDS).best_from({name: start})
             cells.append(f"{choice.seconds:.3f}" if choice.excess == 0 else "does not fit")
         return cells
 
