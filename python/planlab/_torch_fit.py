@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import importlib
-import re
 import warnings
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from ._scheduling import NoSchedule, schedule
@@ -16,46 +14,10 @@ from ._torch_check import NotPlanned, check_graph, check_plan
 from ._torch_joint import JointGraph, require_torch
 from ._torch_live import split
 from ._torch_net import training_net
+from ._torch_report import FitReport, check_limits, find_capacity, machine_text
 from ._torch_times import measure_steps
 
 torch: Any = require_torch("planlab.torch")
-_UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
-_UNITS |= {unit + "ib": _UNITS[unit] for unit in "kmgt"} | {"b": 1}
-_UNITS |= {unit + "b": 1000**power for power, unit in enumerate("kmgt", 1)}
-# Copies to the host are out of question, so their rate is the least. The other rates count for nothing beside measured
-# times.
-_MACHINE = """name = "recompute"
-copy_out = 1
-copy_in = 1
-flops = 1e12
-memory = 1e11
-launch = 0
-capacity = 9000000000000000
-bytes_per_parameter = 0
-workspace = 0
-"""
-
-
-@dataclass(frozen=True)
-class FitReport:
-    """What was decided for one compiled graph."""
-
-    capacity: int
-    """The bytes that a step may take."""
-    peak: int
-    """The most bytes of a step that are live at once."""
-    peak_of_all: int
-    """The same if the backward pass computes nothing again."""
-    recompute_seconds: float
-    """Measured time of what the backward pass computes again."""
-    start: str
-    """Where the search began: "everything" or "nothing" saved, the "least peak", or the scheduler of the schedule improved."""
-    saved: list[str]
-    """The names of the values that the forward pass saves, parameters and inputs included."""
-    recomputed: list[str]
-    """The names of the operations that run again."""
-
-
 class StepPlanner:
     """Chooses what the forward pass of each graph saves, so that a step takes the least time within a peak in bytes.
 
@@ -85,11 +47,7 @@ class StepPlanner:
 
         Raises ValueError if not one of `capacity` and `share` is given.
         """
-        if (capacity is None) == (share is None):
-            raise ValueError("give one of `capacity` and `share`")
-        if share is not None and not 0.0 < share <= 1.0:
-            raise ValueError(f"`share` is {share}; it has to be above 0 and at most 1")
-        self._capacity = None if capacity is None else parse_bytes(capacity)
+        self._capacity = check_limits(capacity, share)
         self._share = share
         self._scheduler = scheduler
         self._time_limit = time_limit
@@ -130,7 +88,7 @@ class StepPlanner:
         measure_steps(joint)
         problem = JointProblem(joint)
         most = Search(problem, 0, 0.0).everything().peak
-        capacity = self._capacity if self._capacity is not None else int(most * (self._share or 1.0))
+        capacity = find_capacity(self._capacity, self._share, most)
         start, choice = find_choice(
             problem, capacity, self._time_limit, lambda: self.starts(joint, node_info, capacity)
         )
@@ -159,7 +117,7 @@ class StepPlanner:
         net = training_net(joint, "step", 1, 0, [number for number in static if number is not None], is_measured=True)
         try:
             found = schedule(
-                net, machine=_MACHINE, capacity=room, scheduler=self._scheduler, time_limit=self._time_limit
+                net, machine=machine_text(None), capacity=room, scheduler=self._scheduler, time_limit=self._time_limit
             )
         except NoSchedule:
             return None
@@ -168,24 +126,8 @@ class StepPlanner:
 
 
 @contextmanager
-def fit(
-    capacity: int | str | None = None,
-    *,
-    share: float | None = None,
-    scheduler: str | None = "joint",
-    time_limit: float = 10.0,
-) -> Iterator[StepPlanner]:
-    """What `torch.compile` compiles in the block saves so much that a step stays within a capacity.
-
-    Compile and call the module in the block: PyTorch compiles with the first call. The arguments are those of
-    `StepPlanner`, which the block gets: its `reports` say what was decided. Each graph is planned alone, so compile with
-    `fullgraph=True`. Code that was compiled before is compiled again; what is compiled after the block is not planned.
-
-    Warns if nothing was planned. Raises DoesNotFit before the first step if no choice was found that fits; it has the least
-    peak that was found. Raises NotPlanned if a graph cannot be planned surely, as that of a module with checkpoints of its
-    own, and ImportError if this PyTorch has no place for a plan.
-    """
-    planner = StepPlanner(capacity, share=share, scheduler=scheduler, time_limit=time_limit)
+def fit_compiled(planner: StepPlanner) -> Iterator[StepPlanner]:
+    """What `torch.compile` compiles in the block is planned."""
     dynamo: Any = importlib.import_module("torch._dynamo")
     dynamo.reset()
     try:
@@ -252,14 +194,3 @@ def _report(joint: JointGraph, choice: Choice, start: str, peak_of_all: int, cap
     again = [joint.steps[number].name for number in plan.backward if number in ran and joint.steps[number].fresh]
     saved = [joint.steps[number].name for number in plan.saved]
     return FitReport(capacity, choice.peak, peak_of_all, choice.seconds, start, saved, again)
-
-
-def parse_bytes(text: int | str) -> int:
-    """The number of bytes that `500MB`, `2GiB`, `8m` (MiB) or a number says.
-
-    Raises ValueError for anything else, and for less than 1 byte.
-    """
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)\s*", str(text).lower())
-    if match is None or match[2] not in _UNITS or (size := int(float(match[1]) * _UNITS[match[2]])) < 1:
-        raise ValueError(f"{text!r} is no number of bytes such as 500MB, 2GiB or 1000000")
-    return size

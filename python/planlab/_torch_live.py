@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from ._torch_joint import JointGraph, is_placeholder, require_torch
+from ._torch_joint import JointGraph, is_placeholder, require_torch, tensors_of
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ class LiveCounter:
     def __init__(self) -> None:
         self.peak = 0
         self.live = 0
-        self._mode = _counting_mode(self)
+        self._mode = dispatch_mode(self.run)
         self._known: set[int] = set()
 
     def __enter__(self) -> LiveCounter:
@@ -164,6 +164,15 @@ class LiveCounter:
 
     def __exit__(self, *error: Any) -> None:
         self._mode.__exit__(*error)
+
+    def run(self, operation: Any, args: Any, kwargs: Any) -> Any:
+        """Runs an operation and counts what it allocates."""
+        for tensor in tensors_of([*args, *kwargs.values()]):
+            self.meet(tensor)
+        result = operation(*args, **kwargs)
+        for tensor in tensors_of(result):
+            self.allocate(tensor)
+        return result
 
     def meet(self, tensor: Any) -> None:
         """Notes a tensor that an operation reads: if it is unknown, it was there before."""
@@ -189,10 +198,10 @@ class LiveCounter:
         self.live -= size
 
 
-def _counting_mode(counter: LiveCounter) -> Any:
-    torch = require_torch("planlab.torch.LiveCounter")
+def dispatch_mode(run: Callable[[Any, Any, Any], Any]) -> Any:
+    """A mode that has a function run each operation, given with its arguments and keywords."""
+    require_torch("planlab.torch")
     from torch.utils._python_dispatch import TorchDispatchMode
-    from torch.utils._pytree import tree_iter
 
     class Mode(TorchDispatchMode):
         @classmethod
@@ -201,13 +210,6 @@ def _counting_mode(counter: LiveCounter) -> Any:
             return True
 
         def __torch_dispatch__(self, operation: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            for value in tree_iter((args, kwargs)):
-                if isinstance(value, torch.Tensor):
-                    counter.meet(value)
-            result = operation(*args, **(kwargs or {}))
-            for value in tree_iter(result):
-                if isinstance(value, torch.Tensor):
-                    counter.allocate(value)
-            return result
+            return run(operation, args, kwargs or {})
 
     return Mode()

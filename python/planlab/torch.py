@@ -1,25 +1,29 @@
 """PyTorch: a module as a net to schedule, and a training step that fits a capacity.
 
-`graph` turns a module into a training net, which `planlab.schedule` and the program read. `fit` makes `torch.compile` choose
-what the forward pass saves and what the backward pass computes again so that a step stays within a number of bytes.
+`graph` turns a module into a training net, which `planlab.schedule` and the program read. `fit` decides what the forward pass
+saves and what the backward pass computes again, with `torch.compile` or without, so that a step stays within a number of bytes.
 `LiveCounter` counts the bytes that a step takes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from contextlib import AbstractContextManager
+from typing import Any, Literal, overload
 
 from ._torch_budget import DoesNotFit
 from ._torch_capture import capture_step
 from ._torch_check import NotPlanned
-from ._torch_fit import FitReport, StepPlanner, fit
+from ._torch_eager import EagerPlanner, fit_module
+from ._torch_fit import StepPlanner, fit_compiled
 from ._torch_live import LiveCounter
 from ._torch_net import FeatureMap, Function, TrainingNet, training_net
+from ._torch_report import FitReport, check_limits, parse_rate
 from ._torch_times import measure_run
 
 __all__ = [
     "DoesNotFit",
+    "EagerPlanner",
     "FeatureMap",
     "FitReport",
     "Function",
@@ -71,6 +75,71 @@ def graph(
     return training_net(
         captured.joint, name, _batch(arguments), parameters, captured.static, is_measured=times is not None
     )
+
+
+@overload
+def fit(
+    module: int | str | None = None,
+    /,
+    capacity: int | str | None = None,
+    *,
+    share: float | None = None,
+    scheduler: str | None = "joint",
+    time_limit: float = 10.0,
+) -> AbstractContextManager[StepPlanner]: ...
+
+
+@overload
+def fit(
+    module: Any,
+    /,
+    capacity: int | str | None = None,
+    *,
+    share: float | None = None,
+    link: float | str | None = None,
+    scheduler: str | None = "joint",
+    time_limit: float = 10.0,
+) -> AbstractContextManager[EagerPlanner]: ...
+
+
+def fit(
+    module: Any = None,
+    /,
+    capacity: int | str | None = None,
+    *,
+    share: float | None = None,
+    link: float | str | None = None,
+    scheduler: str | None = "joint",
+    time_limit: float = 10.0,
+) -> AbstractContextManager[Any]:
+    """Training steps in the block stay within a capacity, bit for bit: of a module, or of what `torch.compile` compiles.
+
+    `fit(module, capacity="500MB")` plans a module that runs without compilation. `fit("500MB")` plans what is compiled in the
+    block; compile with `fullgraph=True`, and call the module in the block.
+
+    capacity: `500MB`, `2GiB`, or a number of bytes.
+    share: the capacity as a share of what the step takes if it saves everything: above 0 and at most 1.
+    link: how fast values may be copied to the host and back, as `3GB/s`; without it nothing is copied. For modules alone.
+    scheduler: the scheduler of planlab from whose schedule the search starts, beside two simple choices; None for none.
+    time_limit: seconds for the scheduler and for each search.
+
+    The planner that the block gets has `reports`, which say what was decided. Without compilation the first two steps run as
+    they are, and are watched; the third one follows a plan. Each compiled graph is planned alone, before it runs.
+
+    Warns if nothing was planned. Raises DoesNotFit, with the least peak found, if no choice was found that fits. Raises
+    NotPlanned if a compiled graph cannot be planned surely, as that of a module with checkpoints of its own, ImportError if
+    this PyTorch has no place for a plan, and ValueError for a wrong argument.
+    """
+    if not hasattr(module, "register_forward_pre_hook"):
+        if module is not None and capacity is not None:
+            raise ValueError("the first of two arguments has to be an `nn.Module`")
+        if link is not None:
+            raise ValueError("`link` needs a module; what is compiled is not copied")
+        given = capacity if module is None else module
+        return fit_compiled(StepPlanner(given, share=share, scheduler=scheduler, time_limit=time_limit))
+    rate = None if link is None else parse_rate(link)
+    limits = {"share": share, "rate": rate, "scheduler": scheduler, "time_limit": time_limit}
+    return fit_module(module, EagerPlanner(check_limits(capacity, share), **limits))
 
 
 def _with_loss(module: Any, loss_fn: Callable[[Any], Any] | None) -> Callable[..., Any]:

@@ -17,9 +17,10 @@ try:
     from planlab._torch_budget import JointProblem, Search, find_choice, saved_values
     from planlab._torch_capture import capture_step
     from planlab._torch_check import check_plan
-    from planlab._torch_fit import StepPlanner, parse_bytes, takes_plans
+    from planlab._torch_fit import StepPlanner, takes_plans
     from planlab._torch_joint import JointGraph
     from planlab._torch_live import split
+    from planlab._torch_report import parse_bytes
     from torch import nn
     from torch.nn import functional
 
