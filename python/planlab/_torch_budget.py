@@ -35,7 +35,7 @@ class Problem(Protocol):
     def simulate(self, kept: frozenset[int], capacity: int) -> tuple[Sequence[int], float]:
         """The live bytes at each moment of the step, and the seconds that a choice adds.
 
-        The choice may depend on the capacity where it has to say when something happens.
+        The moments of copies may depend on the capacity.
         """
         ...
 
@@ -225,7 +225,7 @@ class Search:
         return choice
 
     def _exchange(self, choice: Choice) -> Choice | None:
-        """A faster choice in which one value changes, and others are saved instead; None if the search finds none."""
+        """A faster choice in which one value changes, and others are saved instead; None if there is no such choice."""
         for number in sorted(self._problem.options, key=self._problem.seconds_per_byte):
             if not self._problem.options[number][0] <= choice.kept:
                 continue

@@ -31,9 +31,9 @@ class Layout:
     levels: list[int] = field(default_factory=list)
     """The most bytes that are live at each event."""
     waits: dict[int, list[int]] = field(default_factory=dict)
-    """Before which events the copies of which storages have to be complete."""
+    """For an event the storages whose copies have to be complete before it."""
     fetches: dict[int, list[int]] = field(default_factory=dict)
-    """Before which events which storages begin to come back."""
+    """For an event the storages that begin to come back before it."""
     rerun: list[int] = field(default_factory=list)
     """Numbers of the units that run again, in order."""
     recompute_seconds: float = 0.0
@@ -234,10 +234,10 @@ class _Walk:
             return
         live = _Chain()
         self._provide(tick, save.storage, live)
-        record = self._tape.storages[save.storage]
+        record, clip = self._tape.storages[save.storage], self._problem._clip
         # A gradient may be a view of the value.
-        tail = record.end if record.natural <= tick and record.end > self._problem._released[save.storage] else 0
-        end = max(self._ends.get(save.storage, 0), self._problem._clip(save.released), self._problem._clip(tail))
+        is_viewed = record.natural <= tick and clip(record.end) > self._problem._released[save.storage]
+        end = max(self._ends.get(save.storage, 0), clip(save.returned), clip(record.end) if is_viewed else 0)
         self._ends[save.storage] = end
         self._use(tick, save.storage, live)
         if live.total:

@@ -73,13 +73,14 @@ class Recipe:
     def __init__(self, order: int) -> None:
         self.order = order
         self.parents: list[Cell] = []
-        self._calls: list[tuple[Any, Any, Any]] = []
+        self._calls: list[tuple[Any, bool, Any, Any]] = []
         self._outputs: list[tuple[int, weakref.ref[Cell]]] = []
         """The storages that it allocates, by their place among the fresh ones."""
 
     def add_call(self, operation: Any, args: Any, kwargs: Any) -> None:
         """Appends an operation; instead of tensors the arguments have pairs of a cell or a place, and a view."""
-        self._calls.append((operation, args, kwargs))
+        # Some operations return more if gradients are enabled.
+        self._calls.append((operation, torch.is_grad_enabled(), args, kwargs))
 
     def add_output(self, place: int, cell: Cell) -> None:
         self._outputs.append((place, weakref.ref(cell)))
@@ -109,9 +110,10 @@ class Recipe:
         def read(reference: Reference) -> Any:
             return view_of(fresh[reference.place], reference.view) if reference.cell is None else reference.cell.read(reference.view)
 
-        for operation, args, kwargs in self._calls:
+        for operation, is_grad_enabled, args, kwargs in self._calls:
             given = map_references((args, kwargs), read)
-            result = operation(*given[0], **given[1])
+            with torch.set_grad_enabled(is_grad_enabled), torch._C._AutoDispatchBelowAutograd():
+                result = operation(*given[0], **given[1])
             if not fresh:
                 fresh = fresh_tensors(given, result)
         return fresh
@@ -189,7 +191,8 @@ class SavedTensor:
             self._step.note_unpack(self._number)
         if self._cell is None or self._view is None:
             self._check_version()
-            return self._tensor
+            # Another tensor, so that a watched step sees how long the backward pass holds it.
+            return self._tensor.detach()
         if self._cell.is_overwritten:
             raise _modified(f"{self._view.dtype} {list(self._view.size)}", self._version + 1, self._version)
         # Operations run again as they were recorded, which is after automatic casts.
@@ -197,6 +200,7 @@ class SavedTensor:
             self._cell.provide()
         tensor = self._cell.read(self._view)
         self._cell.finish_use()
+        self._step.number_storage(tensor, self._view.storage)
         return tensor
 
     def _check_version(self) -> None:

@@ -77,8 +77,11 @@ class WatchedStep(Step):
     def __init__(self) -> None:
         super().__init__()
         self._addresses: dict[int, int] = {}
-        """The storages that autograd holds and that others may hold, too."""
+        """The saved storages that others than autograd may hold, and where they are."""
         self._holders: dict[int, int] = {}
+        """How often autograd holds each saved storage."""
+        self._lent: dict[int, list[int]] = {}
+        """What the backward pass asked for and may still read, by storage."""
 
     def run(self, operation: Any, args: Any, kwargs: Any) -> Any:
         self._find_natural_ends()
@@ -100,11 +103,15 @@ class WatchedStep(Step):
         if number is not None and self.tape.storages[number].born >= 0:
             self._addresses[number] = tensor.untyped_storage()._cdata
             self._holders[number] = self._holders.get(number, 0) + 1
+            self._lent.setdefault(number, [])
         return saved
 
     def note_unpack(self, number: int) -> None:
         if self.is_open:
             self._find_natural_ends()
+            storage = self.tape.saves[number].storage
+            if storage in self._lent:
+                self._lent[storage].append(number)
         super().note_unpack(number)
 
     def note_release(self, number: int) -> None:
@@ -112,6 +119,11 @@ class WatchedStep(Step):
         storage = self.tape.saves[number].storage
         if storage in self._holders:
             self._holders[storage] -= 1
+            self._note_return(number)
+
+    def _note_return(self, number: int) -> None:
+        if self.is_open:
+            self.tape.saves[number].returned = min(self.tape.saves[number].returned, self.tick)
 
     def note_storage(self, number: int, storage: Any) -> None:
         if self.tape.storages[number].born >= 0:
@@ -124,11 +136,15 @@ class WatchedStep(Step):
             self._addresses.pop(number, None)
 
     def _find_natural_ends(self) -> None:
-        """Notes which storages autograd alone holds by now."""
-        for number, address in list(self._addresses.items()):
-            if torch._C._storage_Use_Count(address) == self._holders[number] + _WRAPPER_HOLDS:
-                self.tape.storages[number].natural = self.tick
-                del self._addresses[number]
+        """Notes which storages autograd alone holds by now, and holds for later."""
+        for storage, address in self._addresses.items():
+            if torch._C._storage_Use_Count(address) != self._holders[storage] + _WRAPPER_HOLDS:
+                continue
+            record = self.tape.storages[storage]
+            record.natural = min(record.natural, self.tick)
+            for number in self._lent[storage]:
+                self._note_return(number)
+            self._lent[storage].clear()
 
 
 @dataclass(eq=False)
@@ -141,7 +157,7 @@ class StepPlan:
     programs: dict[int, int] = field(default_factory=dict)
     """The unit of each event that has to be able to run again."""
     retired: dict[int, list[int]] = field(default_factory=dict)
-    """Before which events the forward pass has read which storages for the last time."""
+    """For an event the storages that the forward pass has read for the last time before it."""
 
     def __post_init__(self) -> None:
         units = self.problem.units

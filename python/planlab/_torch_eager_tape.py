@@ -79,6 +79,8 @@ class SaveRecord:
     """The number of events before it was saved."""
     unpacked: list[int] = field(default_factory=list)
     """The events that ask for it."""
+    returned: int = NEVER
+    """The first event before which the backward pass was done with it."""
     released: int = NEVER
     """The first event before which autograd had forgotten it."""
 
@@ -150,6 +152,11 @@ class Recorder:
         storage = tensor.untyped_storage()
         known = self._numbers.get(storage._cdata)
         return known[0] if known is not None and known[1]() is storage else None
+
+    def number_storage(self, tensor: Any, number: int) -> None:
+        """Gives a storage the number of the one that it stands for."""
+        storage = tensor.untyped_storage()
+        self._numbers[storage._cdata] = (number, weakref.ref(storage))
 
     def _view(self, tensor: Any, born: int) -> TensorView | None:
         if not is_plain(tensor):

@@ -91,5 +91,5 @@ def find_capacity(capacity: int | None, share: float | None, peak: int) -> int:
 
 
 def machine_text(rate: float | None) -> str:
-    """The machine for a schedule with measured times; without a link copies are so slow that there are none."""
+    """The machine for a schedule with measured times; without a link copies take too long for any schedule."""
     return _MACHINE.format(rate=1 if rate is None else int(rate))

@@ -127,8 +127,8 @@ def fit(
     they are, and are watched; the third one follows a plan. Each compiled graph is planned alone, before it runs.
 
     Warns if nothing was planned. Raises DoesNotFit, with the least peak found, if no choice was found that fits. Raises
-    NotPlanned if a compiled graph cannot be planned surely, as that of a module with checkpoints of its own, ImportError if
-    this PyTorch has no place for a plan, and ValueError for a wrong argument.
+    NotPlanned if a compiled graph cannot be planned surely, as that of a module with checkpoints of its own. Raises ImportError
+    if this PyTorch has no place for a plan, and ValueError for a wrong argument.
     """
     if not hasattr(module, "register_forward_pre_hook"):
         if module is not None and capacity is not None:
