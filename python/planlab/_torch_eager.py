@@ -71,7 +71,7 @@ class EagerPlanner:
         capacity: int | None,
         *,
         share: float | None = None,
-        rate: float | None = None,
+        store: HostStore | None = None,
         scheduler: str | None = "joint",
         time_limit: float = 10.0,
     ) -> None:
@@ -79,7 +79,7 @@ class EagerPlanner:
         """A report for each plan."""
         self._capacity = capacity
         self._share = share
-        self._store = None if rate is None else HostStore(rate)
+        self._store = store
         self._scheduler = scheduler
         self._time_limit = time_limit
         self._forms: dict[Any, StepForm] = {}
@@ -87,6 +87,11 @@ class EagerPlanner:
         self._step: Step | None = None
         self._is_own = False
         self._awaits_end = False
+
+    @property
+    def copied_bytes(self) -> int:
+        """What was copied to the host and back so far."""
+        return 0 if self._store is None else self._store.copied_bytes
 
     def begin_step(self, module: Any, args: Any, kwargs: Any) -> None:
         """Begins a step before the forward pass of the module, unless that belongs to the step under way.

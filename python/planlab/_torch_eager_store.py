@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
+from typing import Any, Protocol
 
 from ._torch_joint import require_torch
 
@@ -12,7 +12,42 @@ torch: Any = require_torch("planlab.torch.fit")
 _CHUNK = 1 << 18
 
 
-class HostStore:
+class HostCopy(Protocol):
+    """The copy of a storage on the host."""
+
+    def wait(self) -> None:
+        """Returns when the storage of the device may be freed."""
+
+    def begin_fetch(self) -> None:
+        """Begins to copy the bytes back to the device, into a new storage."""
+
+    def fetch(self) -> Any:
+        """Returns a tensor on the device with the bytes, and forgets it."""
+
+
+class HostStore(Protocol):
+    """Where saved values go."""
+
+    rate: float
+    """The bytes a second of the link, in each direction."""
+    copied_bytes: int
+    """What was copied so far, in both directions."""
+
+    def begin_copy(self, tensor: Any) -> HostCopy:
+        """Begins to copy the storage of a tensor."""
+        ...
+
+
+def open_store(rate: float, device: str) -> HostStore:
+    """A store for values of a type of device."""
+    if device != "cuda":
+        return ThreadStore(rate)
+    from ._torch_eager_cuda import StreamStore
+
+    return StreamStore(rate)
+
+
+class ThreadStore:
     """Copies storages to buffers of the host and back, in each direction one after the other.
 
     `rate` is the most bytes a second in each direction.
@@ -23,16 +58,17 @@ class HostStore:
         self.copied_bytes = 0
         self._outward, self._inward = (ThreadPoolExecutor(1, f"planlab-{way}") for way in ("out", "in"))
 
-    def begin_copy(self, tensor: Any) -> HostCopy:
-        """Begins to copy the storage of a tensor."""
-        copy = HostCopy(self, _bytes_of(tensor))
-        self.copied_bytes += copy.size
-        return copy
+    def begin_copy(self, tensor: Any) -> ThreadCopy:
+        return ThreadCopy(self, bytes_of(tensor))
 
-    def submit_outward(self, source: Any) -> Future[Any]:
+    def submit_outward(self, source: list[Any]) -> Future[Any]:
+        """Has a thread copy what a list holds; its result is the copy."""
+        self.copied_bytes += source[0].numel()
         return self._outward.submit(self._copy_out, source)
 
     def submit_inward(self, source: Any, target: Any) -> Future[Any]:
+        """Has a thread copy bytes to a tensor on the device."""
+        self.copied_bytes += source.numel()
         return self._inward.submit(self._copy, source, target)
 
     def _copy_out(self, source: list[Any]) -> Any:
@@ -51,11 +87,11 @@ class HostStore:
                 time.sleep(pause)
 
 
-class HostCopy:
-    """The copy of a storage on the host."""
+class ThreadCopy:
+    """A copy that threads make."""
 
-    def __init__(self, store: HostStore, source: Any) -> None:
-        self.size = int(source.numel())
+    def __init__(self, store: ThreadStore, source: Any) -> None:
+        self._size = int(source.numel())
         self._store = store
         self._device = source.device
         # The thread takes the tensor out of the list, so that it holds none when the copy is complete.
@@ -64,18 +100,15 @@ class HostCopy:
         self._inward: Future[Any] | None = None
 
     def wait(self) -> None:
-        """Waits until the copy is complete."""
         self._outward.result()
 
     def begin_fetch(self) -> None:
-        """Begins to copy the bytes back to the device, into a new storage."""
         if self._inward is None:
             host = self._outward.result()
-            self._target = torch.empty(self.size, dtype=torch.uint8, device=self._device)
+            self._target = torch.empty(self._size, dtype=torch.uint8, device=self._device)
             self._inward = self._store.submit_inward(host, self._target)
 
     def fetch(self) -> Any:
-        """Returns a tensor on the device with the bytes, and forgets it."""
         self.begin_fetch()
         assert self._inward is not None
         self._inward.result()
@@ -83,5 +116,6 @@ class HostCopy:
         return target
 
 
-def _bytes_of(tensor: Any) -> Any:
+def bytes_of(tensor: Any) -> Any:
+    """The storage of a tensor as bytes."""
     return torch.empty(0, dtype=torch.uint8, device=tensor.device).set_(tensor.untyped_storage())

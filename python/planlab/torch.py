@@ -15,6 +15,7 @@ from ._torch_budget import DoesNotFit
 from ._torch_capture import capture_step
 from ._torch_check import NotPlanned
 from ._torch_eager import EagerPlanner, fit_module
+from ._torch_eager_store import open_store
 from ._torch_fit import StepPlanner, fit_compiled
 from ._torch_live import LiveCounter
 from ._torch_net import FeatureMap, Function, TrainingNet, training_net
@@ -137,9 +138,10 @@ def fit(
             raise ValueError("`link` needs a module; what is compiled is not copied")
         given = capacity if module is None else module
         return fit_compiled(StepPlanner(given, share=share, scheduler=scheduler, time_limit=time_limit))
-    rate = None if link is None else parse_rate(link)
-    limits = {"share": share, "rate": rate, "scheduler": scheduler, "time_limit": time_limit}
-    return fit_module(module, EagerPlanner(check_limits(capacity, share), **limits))
+    device = next((parameter.device.type for parameter in module.parameters()), "cpu")
+    store = None if link is None else open_store(parse_rate(link), device)
+    limit = check_limits(capacity, share)
+    return fit_module(module, EagerPlanner(limit, share=share, store=store, scheduler=scheduler, time_limit=time_limit))
 
 
 def _with_loss(module: Any, loss_fn: Callable[[Any], Any] | None) -> Callable[..., Any]:
