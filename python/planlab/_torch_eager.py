@@ -231,10 +231,9 @@ def _report(
     names = {unit.number: unit_name(problem, unit.number) for unit in problem.units}
     swapped = [names[number] for number in sorted(layout.swapped)]
     kept = [names[unit.number] for unit in problem.units if unit.is_saved and unit.number not in layout.dropped | layout.swapped]
-    copied = sum(2 * problem.units[number].bytes for number in layout.swapped)
     return FitReport(
         capacity, choice.peak, peak, layout.recompute_seconds, start, kept, [names[number] for number in layout.rerun],
-        swapped, copied, layout.wait_seconds, reason,
+        swapped, layout.copied_bytes, layout.wait_seconds, reason,
     )  # fmt: skip
 
 

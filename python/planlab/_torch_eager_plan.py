@@ -13,6 +13,9 @@ import numpy
 from ._torch_eager_tape import NEVER, Tape
 from ._torch_eager_units import Unit, find_units
 
+# A copy that hides behind operations costs this share of its time, so that nothing is copied without need.
+_HIDDEN_COST = 0.01
+
 
 @dataclass
 class Layout:
@@ -36,6 +39,8 @@ class Layout:
     """For an event the storages that begin to come back before it."""
     rerun: list[int] = field(default_factory=list)
     """Numbers of the units that run again, in order."""
+    copied_bytes: int = 0
+    """What goes to the host, and comes back."""
     recompute_seconds: float = 0.0
     wait_seconds: float = 0.0
 
@@ -130,7 +135,8 @@ class EagerProblem:
 
     def simulate(self, kept: frozenset[int], capacity: int) -> tuple[list[int], float]:
         layout = self.lay_out(kept, capacity)
-        return layout.levels, layout.recompute_seconds + layout.wait_seconds
+        copies = layout.copied_bytes / self.rate * _HIDDEN_COST if self.rate is not None else 0.0
+        return layout.levels, layout.recompute_seconds + layout.wait_seconds + copies
 
     def lay_out(self, kept: frozenset[int], capacity: int) -> Layout:
         """The lifetimes that a choice leads to; copies are placed so that they keep to the capacity if they can."""
@@ -360,12 +366,14 @@ class _Copies:
                 self._delay += max(free - times[leave] - self._delay, 0.0)
             leaves[storage] = leave
             self._layout.waits.setdefault(leave, []).append(storage)
+            self._layout.copied_bytes += size
         return leaves
 
     def _place_inward(self, first_uses: Mapping[int, int], leaves: Mapping[int, int], times: Sequence[float]) -> None:
         free = 0.0
         for storage, earliest in self._earliest(first_uses, leaves, times):
             use, size = first_uses[storage], self._tape.storages[storage].bytes
+            self._layout.copied_bytes += size
             above = numpy.flatnonzero(self._levels[earliest:use] + size > self._capacity)
             begin = earliest + int(above[-1]) + 1 if above.size else earliest
             self._levels[begin:use] += size

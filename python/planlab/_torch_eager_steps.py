@@ -10,8 +10,8 @@ from typing import Any
 from ._torch_eager_plan import EagerProblem, Layout
 from ._torch_eager_saved import Cell, Recipe, Reference, SavedTensor
 from ._torch_eager_store import HostStore
-from ._torch_eager_tape import Event, Recorder, SaveRecord, Tape, describe_effects, map_tensors, repeated_call, tensors_in
-from ._torch_joint import is_mutating, require_torch
+from ._torch_eager_tape import Event, Recorder, SaveRecord, Tape, describe_effects, map_tensors, repeated_call, written_tensors
+from ._torch_joint import require_torch
 from ._torch_times import wait_for_devices
 
 torch: Any = require_torch("planlab.torch.fit")
@@ -196,36 +196,53 @@ class PlannedStep(Step):
         self._recipes: dict[int, Recipe] = {}
 
     def run(self, operation: Any, args: Any, kwargs: Any) -> Any:
-        self._begin_event()
-        reads = self.views((args, kwargs))
-        planned = self._planned_event()
+        if not self.departure:
+            self._begin_event()
+            if is_in_backward():
+                self._follow_backward(operation, args, kwargs)
+            else:
+                return self._run_forward(operation, args, kwargs)
+        if self.departure:
+            self._preserve(operation, args, kwargs)
+        return operation(*args, **kwargs)
+
+    def _run_forward(self, operation: Any, args: Any, kwargs: Any) -> Any:
+        reads, tick, planned = self.views((args, kwargs)), self.tick, self._planned_event()
         if planned is None or planned.operation is not operation or planned.reads != (reads or ()):
             self._depart(str(operation))
-        if self.departure and is_mutating(operation):
-            self._preserve(args, kwargs)
+            self._preserve(operation, args, kwargs)
         result = operation(*args, **kwargs)
-        event = self.operation_event(operation, reads, result, is_in_backward())
-        tick = self.tick
+        event = self.operation_event(operation, reads, result, False)
         self.append(event)
-        if not self.departure and not self._has_same_results(event):
+        if planned is not None and not self._has_same_results(planned, event):
             self._depart(str(operation))
         if not self.departure and tick in self._plan.programs:
-            self._note_call(self._plan.programs[tick], event, args, kwargs, result)
+            self._note_call(self._plan.programs[tick], event, args, kwargs)
         return result
+
+    def _follow_backward(self, operation: Any, args: Any, kwargs: Any) -> None:
+        """Follows the tape; what the backward pass reads does not matter to the plan, but what it writes does."""
+        planned = self._planned_event()
+        numbers = {self.number_of(tensor) for tensor in written_tensors(operation, args, kwargs)} - {None}
+        if planned is None or planned.operation is not operation or not numbers.issubset(planned.writes):
+            self._depart(str(operation))
+        else:
+            self.append(planned)
 
     def _planned_event(self) -> Event | None:
         events = self._plan.tape.events
         return events[self.tick] if self.tick < len(events) else None
 
-    def _has_same_results(self, event: Event) -> bool:
-        planned = self._plan.tape.events[self.tick - 1]
-        sizes = [self.tape.storages[number].bytes for number in event.fresh]
-        return planned.results == event.results and sizes == [self._plan.tape.storages[n].bytes for n in planned.fresh]
+    def _has_same_results(self, planned: Event, event: Event) -> bool:
+        sizes, wanted = self.tape.storages, self._plan.tape.storages
+        return (
+            planned.results == event.results
+            and planned.fresh == event.fresh
+            and all(sizes[number].bytes == wanted[number].bytes for number in event.fresh)
+        )
 
     def _begin_event(self) -> None:
         """Frees and fetches what the plan says before the next event."""
-        if self.departure:
-            return
         for number in self._plan.retired.get(self.tick, ()):
             self._cells.pop(number, None)
         for number in self._plan.layout.waits.get(self.tick, ()):
@@ -243,9 +260,9 @@ class PlannedStep(Step):
             self.departure = f"operation {self.tick}, {where}"
             self._cells.clear()
 
-    def _preserve(self, args: Any, kwargs: Any) -> None:
-        """Copies what an operation may overwrite and a gradient needs, so that an unplanned write changes no gradient."""
-        for tensor in tensors_in((args, kwargs)):
+    def _preserve(self, operation: Any, args: Any, kwargs: Any) -> None:
+        """Copies what an operation overwrites and a gradient needs, so that an unplanned write changes no gradient."""
+        for tensor in written_tensors(operation, args, kwargs):
             number = self.number_of(tensor)
             cell = None if number is None else self._known_cells.get(number)
             if cell is None:
@@ -270,12 +287,14 @@ class PlannedStep(Step):
         return saved
 
     def note_unpack(self, number: int) -> None:
-        if self.is_open:
-            self._begin_event()
-            planned = self._planned_event()
-            if planned is None or planned.save != number:
-                self._depart(f"the backward pass asks for saved tensor {number}")
-        super().note_unpack(number)
+        if not self.is_open or self.departure:
+            return
+        self._begin_event()
+        planned = self._planned_event()
+        if planned is None or planned.save != number:
+            self._depart(f"the backward pass asks for saved tensor {number}")
+        else:
+            self.append(planned)
 
     def close(self) -> None:
         if not self.departure and self.tick != len(self._plan.tape.events):
@@ -284,7 +303,7 @@ class PlannedStep(Step):
         self._cells.clear()
         self._recipes.clear()
 
-    def _note_call(self, unit: int, event: Event, args: Any, kwargs: Any, result: Any) -> None:
+    def _note_call(self, unit: int, event: Event, args: Any, kwargs: Any) -> None:
         """Adds an operation to the recipe of its unit."""
         repeat = repeated_call(event.operation, args, kwargs)
         assert repeat is not None

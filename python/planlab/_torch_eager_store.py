@@ -56,6 +56,8 @@ class ThreadStore:
     def __init__(self, rate: float) -> None:
         self.rate = rate
         self.copied_bytes = 0
+        self._buffers: dict[int, list[Any]] = {}
+        """Buffers of the host that no copy uses, by size."""
         self._outward, self._inward = (ThreadPoolExecutor(1, f"planlab-{way}") for way in ("out", "in"))
 
     def begin_copy(self, tensor: Any) -> ThreadCopy:
@@ -74,9 +76,14 @@ class ThreadStore:
     def _copy_out(self, source: list[Any]) -> Any:
         # Allocated here, because modes that count what the step allocates belong to the thread of the step.
         tensor = source.pop()
-        target = torch.empty(tensor.shape, dtype=torch.uint8)
+        free = self._buffers.get(tensor.numel())
+        target = free.pop() if free else torch.empty(tensor.shape, dtype=torch.uint8)
         self._copy(tensor, target)
         return target
+
+    def recycle(self, buffer: Any) -> None:
+        """Takes back the buffer of a copy that nobody needs any longer."""
+        self._buffers.setdefault(buffer.numel(), []).append(buffer)
 
     def _copy(self, source: Any, target: Any) -> None:
         began, size = time.perf_counter(), source.numel()
@@ -114,6 +121,10 @@ class ThreadCopy:
         self._inward.result()
         target, self._target, self._inward = self._target, None, None
         return target
+
+    def __del__(self) -> None:
+        if self._inward is None and self._outward.done():
+            self._store.recycle(self._outward.result())
 
 
 def bytes_of(tensor: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 
 from ._torch_joint import is_builtin, is_mutating, is_random, require_torch, written_arguments
@@ -12,6 +13,8 @@ from ._torch_joint import is_builtin, is_mutating, is_random, require_torch, wri
 torch: Any = require_torch("planlab.torch.fit")
 _aten = torch.ops.aten
 _RUNNING_STATISTICS = ("running_mean", "running_var")
+_TENSORS = (torch.Tensor, torch.nn.Parameter)
+_SCALARS = {int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format}
 NEVER = 1 << 60
 """The end of what outlives the step."""
 
@@ -195,16 +198,21 @@ class Recorder:
 def describe_effects(recorder: Recorder, event: Event, args: Any, kwargs: Any) -> None:
     """Adds to the event of an operation what it writes, and whether and from what it may run again."""
     operation = event.operation
-    written = list(written_arguments(operation, args, kwargs))
     repeat = repeated_call(operation, args, kwargs)
-    if _updates_statistics(operation, args, kwargs):
-        written += [value for name, value in _named_arguments(operation, args, kwargs) if name in _RUNNING_STATISTICS]
-    numbers = [recorder.number_of(tensor) for tensor in written if isinstance(tensor, torch.Tensor)]
+    numbers = [recorder.number_of(tensor) for tensor in written_tensors(operation, args, kwargs)]
     event.writes = tuple(number for number in numbers if number is not None)
     event.is_repeatable = event.is_repeatable and repeat is not None and None not in numbers
     if repeat is not None:
         views = recorder.views(repeat) or ()
         event.repeat_reads = tuple(dict.fromkeys(view.storage for view in views))
+
+
+def written_tensors(operation: Any, args: Any, kwargs: Any) -> list[Any]:
+    """The tensors that an operation writes to."""
+    written = list(written_arguments(operation, args, kwargs)) if is_mutating(operation) else []
+    if _updates_statistics(operation, args, kwargs):
+        written += [value for name, value in _named_arguments(operation, args, kwargs) if name in _RUNNING_STATISTICS]
+    return tensors_in(written)
 
 
 def repeated_call(operation: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any] | None:
@@ -234,12 +242,17 @@ def _named_arguments(operation: Any, args: Any, kwargs: Any) -> Iterator[tuple[s
 
 def _updates_statistics(operation: Any, args: Any, kwargs: Any) -> bool:
     """Whether a normalisation updates running statistics, which its schema does not say."""
-    schema = getattr(operation, "_schema", None)
-    if schema is None or not any(argument.name in _RUNNING_STATISTICS for argument in schema.arguments):
+    if not _has_statistics(operation):
         return False
     given = dict(_named_arguments(operation, args, kwargs))
     has_statistics = any(given[name] is not None for name in _RUNNING_STATISTICS if name in given)
     return has_statistics and given.get("training") is not False
+
+
+@cache
+def _has_statistics(operation: Any) -> bool:
+    schema = getattr(operation, "_schema", None)
+    return schema is not None and any(argument.name in _RUNNING_STATISTICS for argument in schema.arguments)
 
 
 def _drops_nothing(operation: Any, args: Any, kwargs: Any) -> bool:
@@ -250,22 +263,34 @@ def _drops_nothing(operation: Any, args: Any, kwargs: Any) -> bool:
 def is_plain(tensor: Any) -> bool:
     """Whether a tensor is all that its storage, sizes and strides say."""
     return (
-        type(tensor) in (torch.Tensor, torch.nn.Parameter)
+        type(tensor) in _TENSORS
         and tensor.layout is torch.strided
         and not (tensor.is_quantized or tensor.is_conj() or tensor.is_neg())
     )
 
 
-def tensors_in(value: Any) -> Iterator[Any]:
+def tensors_in(value: Any) -> list[Any]:
     """The tensors in the arguments or the results of an operation, in order."""
-    if isinstance(value, torch.Tensor):
-        yield value
+    found: list[Any] = []
+    _gather_tensors(value, found)
+    return found
+
+
+def _gather_tensors(value: Any, found: list[Any]) -> None:
+    kind = type(value)
+    # Asking for instances of tensors takes longer than all else here.
+    if kind in _TENSORS:
+        found.append(value)
+    elif kind in _SCALARS:
+        return
     elif isinstance(value, (tuple, list)):
         for element in value:
-            yield from tensors_in(element)
+            _gather_tensors(element, found)
     elif isinstance(value, dict):
         for element in value.values():
-            yield from tensors_in(element)
+            _gather_tensors(element, found)
+    elif isinstance(value, torch.Tensor):
+        found.append(value)
 
 
 def map_tensors(value: Any, change: Any) -> Any:

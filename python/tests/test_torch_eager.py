@@ -2,6 +2,9 @@
 
 import contextlib
 import copy
+import json
+import math
+import time
 import unittest
 import warnings
 from unittest import mock
@@ -9,6 +12,10 @@ from unittest import mock
 try:
     import planlab.torch
     import torch
+    from planlab._torch_eager_net import EagerNet
+    from planlab._torch_eager_plan import EagerProblem
+    from planlab._torch_eager_steps import WatchedStep
+    from planlab._torch_eager_store import ThreadStore
     from torch import nn
     from torch.nn import functional
     from torch.utils.checkpoint import checkpoint
@@ -48,6 +55,10 @@ class EagerCase(unittest.TestCase):
     def setUp(self):
         torch.manual_seed(0)
         torch.set_num_threads(1)
+        quiet = warnings.catch_warnings()
+        quiet.__enter__()
+        self.addCleanup(quiet.__exit__, None, None, None)
+        warnings.simplefilter("ignore", UserWarning)
 
     def assert_equal(self, wanted, found):
         self.assertEqual(len(wanted), len(found))
@@ -101,6 +112,50 @@ class EagerNets(EagerCase):
     def test_swapped_steps_keep_every_bit(self):
         for make in torch_nets.NETS:
             self.assertGreater(self.assert_fits(make, link="1GB/s"), 0, make.__name__)
+
+    def test_schedules_are_starts_of_the_search(self):
+        module, inputs = torch_nets.gpt()
+        for scheduler in ("joint", "capuchin", "superneurons"):
+            for link in (None, "1GB/s"):
+                planner, peaks = self.compare(module, inputs, share=0.6, link=link, scheduler=scheduler)
+                (report,) = planner.reports
+                self.assertIn(report.start, {scheduler, "everything", "nothing", "least peak"})
+                self.assertLessEqual(max(peaks[WATCHED:]), report.peak)
+
+    def test_net_of_a_tape_has_its_times(self):
+        module, inputs = torch_nets.resnet()
+        step = WatchedStep()
+        with mock.patch.object(planlab._torch_eager, "WatchedStep", return_value=step), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with planlab.torch.fit(module, "1GB"):
+                module(*inputs).backward()
+        problem = EagerProblem(step.tape, None)
+        net = EagerNet(problem)
+        lines = [json.loads(line) for line in net.write().splitlines()]
+        functions = [line for line in lines if "function" in line]
+        passes = sum(line["forward_seconds"] + line["backward_seconds"] for line in functions)
+        made = {index for unit in problem.units for index in unit.program}
+        events = enumerate(step.tape.events)
+        wanted = sum(event.seconds for index, event in events if event.is_backward or index in made)
+        self.assertAlmostEqual(passes, wanted)
+        found = planlab.schedule(net, scheduler="in-core", time_limit=5.0)
+        self.assertTrue(math.isclose(found.seconds, passes, rel_tol=0.2), (found.seconds, passes))
+
+    def test_copies_are_as_many_as_the_report_says(self):
+        module, inputs = torch_nets.resnet()
+        planner, _ = self.compare(module, inputs, share=0.7, link="1GB/s")
+        self.assertEqual(planner.copied_bytes, (STEPS - WATCHED) * planner.reports[0].copied_bytes)
+
+    def test_slow_link_copies_nothing_that_takes_longer(self):
+        module, inputs = torch_nets.gpt()
+        slow, _ = self.compare(module, inputs, share=0.7, link="1MB/s")
+        self.assertFalse(slow.reports[0].swapped)
+        store = ThreadStore(20e6)
+        began = time.perf_counter()
+        copied = store.begin_copy(torch.ones(1_000_000))
+        copied.wait()
+        self.assertTrue(torch.equal(copied.fetch().view(torch.float32), torch.ones(1_000_000)))
+        self.assertGreaterEqual(time.perf_counter() - began, 0.4)
 
     def test_half_precision_keeps_every_bit(self):
         class Mixed(nn.Module):
@@ -261,14 +316,16 @@ class EagerRefusals(EagerCase):
                 if not is_watched:
                     train(module, self.inputs, WATCHED + 1)
                 module.spoils = True
+                module.zero_grad(set_to_none=True)
                 with self.assertRaisesRegex(RuntimeError, "modified by an inplace operation"):
                     module(*self.inputs).backward()
                 module.spoils = False
                 train(module, self.inputs, 2)
 
     def test_unplanned_write_to_what_is_read_again_changes_no_gradient(self):
-        module = layers()
-        self.planned(module)
+        module = layers(torch.tanh)
+        planner = self.planned(module, share=0.8)
+        self.assertIn("addmm", str(planner.reports[0].recomputed))
         wanted = self.gradients(copy.deepcopy(module))
 
         def backward(loss):
@@ -279,6 +336,32 @@ class EagerRefusals(EagerCase):
             loss.backward()
 
         self.assert_equal(wanted, self.gradients(module, backward))
+
+    def test_write_that_the_plan_cannot_see_raises(self):
+        module = layers(torch.tanh)
+        planner = self.planned(module, share=0.8)
+        self.assertIn("addmm", str(planner.reports[0].recomputed))
+        module.zero_grad(set_to_none=True)
+        loss = module(*self.inputs)
+        loss.backward(retain_graph=True)
+        with torch.no_grad():
+            for layer in module.layers:
+                layer.bias.add_(1.0)
+        with self.assertRaisesRegex(RuntimeError, "computes a saved value again was modified"):
+            loss.backward()
+
+    def test_unplanned_operation_that_only_reads_a_dropped_value_is_permitted(self):
+        module, total = layers(), torch.zeros(256, 64)
+        self.planned(module)
+        wanted = self.gradients(copy.deepcopy(module))
+
+        def after(x):
+            y = functional.gelu(x)
+            total.add_(y.detach())
+            return y
+
+        module.after = after
+        self.assert_equal(wanted, self.gradients(module))
 
     def test_two_backward_passes_of_one_graph_are_equal(self):
         def backward(loss):
@@ -309,8 +392,9 @@ class EagerRefusals(EagerCase):
         def fail(gradient):
             raise ValueError("from a hook")
 
+        module.zero_grad(set_to_none=True)
         loss = module(*self.inputs)
-        module.layers[2].weight.register_hook(fail).id
+        module.layers[2].weight.register_hook(fail)
         with self.assertRaisesRegex(ValueError, "from a hook"):
             loss.backward()
         module.layers[2].weight._backward_hooks.clear()
