@@ -85,7 +85,9 @@ def main():
     blocked = nn.Sequential(*(Checkpoint(part) if isinstance(part, Block) else part for part in copy.deepcopy(first)))
     with planlab.torch.LiveCounter() as counter:
         peak, seconds, found = train(blocked, *inputs, counter)
-    print(f"{'every block a checkpoint':<20}{peak / 1e6:>6.1f}{seconds:>10.3f}{'':>15}  {is_same(wanted, found)}", flush=True)
+    print(
+        f"{'every block a checkpoint':<20}{peak / 1e6:>6.1f}{seconds:>10.3f}{'':>15}  {is_same(wanted, found)}", flush=True
+    )
     for link, share in ((link, share) for link in LINKS for share in SHARES):
         model = copy.deepcopy(first)
         row = f"{link or '':<8}{most * share / 1e6:>12.1f}"

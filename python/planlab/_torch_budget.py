@@ -52,7 +52,10 @@ class JointProblem:
         needed = joint.ancestors(joint.gradients, joint.inputs)
         makers = [number for number in sorted(needed) if _is_maker(joint, number)]
         self.fixed = frozenset(number for number in makers if joint.steps[number].is_fixed)
-        self.options = {number: (frozenset((number,)), frozenset[int]()) for number in makers if number not in self.fixed}
+        free = (number for number in makers if number not in self.fixed)
+        self.options: Mapping[int, Sequence[frozenset[int]]] = {
+            number: (frozenset((number,)), frozenset()) for number in free
+        }
 
     def simulate(self, kept: frozenset[int], capacity: int) -> tuple[Sequence[int], float]:
         plan = split(self._joint, kept)

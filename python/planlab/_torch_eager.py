@@ -211,7 +211,9 @@ class EagerPlanner:
         room = capacity - problem.outside_bytes
         machine = machine_text(problem.rate)
         try:
-            found = schedule(net, machine=machine, capacity=max(room, 1), scheduler=self._scheduler, time_limit=self._time_limit)
+            found = schedule(
+                net, machine=machine, capacity=max(room, 1), scheduler=self._scheduler, time_limit=self._time_limit
+            )
         except NoSchedule:
             return starts
         return {self._scheduler: net.choice(found.classes)} | starts
@@ -222,7 +224,9 @@ class EagerPlanner:
             self._step.close()
         self._step = None
         if not self.reports:
-            _warn("no step was planned in the block: a plan needs two steps of the module that do the same; the peak is unknown")
+            _warn(
+                "no step was planned in the block: a plan needs two steps of the module that do the same; the peak is unknown"
+            )
 
 
 def _report(
@@ -230,7 +234,9 @@ def _report(
 ) -> FitReport:
     names = {unit.number: unit_name(problem, unit.number) for unit in problem.units}
     swapped = [names[number] for number in sorted(layout.swapped)]
-    kept = [names[unit.number] for unit in problem.units if unit.is_saved and unit.number not in layout.dropped | layout.swapped]
+    kept = [
+        names[unit.number] for unit in problem.units if unit.is_saved and unit.number not in layout.dropped | layout.swapped
+    ]
     return FitReport(
         capacity, choice.peak, peak, layout.recompute_seconds, start, kept, [names[number] for number in layout.rerun],
         swapped, layout.copied_bytes, layout.wait_seconds, reason,

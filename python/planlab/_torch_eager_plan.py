@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 import numpy
+from numpy.typing import NDArray
 
 from ._torch_eager_tape import NEVER, Tape
 from ._torch_eager_units import Unit, find_units
@@ -89,7 +90,7 @@ class EagerProblem:
                 waiting.extend(self.owners[storage] for storage in unit.parents if storage in self.owners)
         return seen
 
-    def _kept_changes(self) -> numpy.ndarray:
+    def _kept_changes(self) -> NDArray[numpy.int64]:
         """How the live bytes change before each event if everything stays."""
         changes = numpy.zeros(len(self.tape.events) + 1, dtype=numpy.int64)
         for record in self.tape.storages:
@@ -128,7 +129,9 @@ class EagerProblem:
     def outside_bytes(self) -> int:
         """The bytes that outlive the step and no choice changes, such as gradients of parameters."""
         records = self.tape.storages
-        return sum(record.bytes for number, record in enumerate(records) if record.end == NEVER and number not in self.owners)
+        return sum(
+            record.bytes for number, record in enumerate(records) if record.end == NEVER and number not in self.owners
+        )
 
     def seconds_per_byte(self, number: int) -> float:
         return self.units[number].seconds / max(self.units[number].bytes, 1)
@@ -323,7 +326,7 @@ class _Chain:
 class _Copies:
     """Places the copies of swapped storages between the events, one at a time in each direction."""
 
-    def __init__(self, problem: EagerProblem, layout: Layout, levels: numpy.ndarray, capacity: int) -> None:
+    def __init__(self, problem: EagerProblem, layout: Layout, levels: NDArray[numpy.int64], capacity: int) -> None:
         self._tape = problem.tape
         self._units = problem.units
         self._ready = problem._ready
@@ -334,7 +337,7 @@ class _Copies:
         self._capacity = capacity
         self._delay = 0.0
 
-    def place(self, first_uses: Mapping[int, int], times: Sequence[float]) -> numpy.ndarray:
+    def place(self, first_uses: Mapping[int, int], times: Sequence[float]) -> NDArray[numpy.int64]:
         """The levels with the copies in them; `times` is when each event begins."""
         leaves = self._place_outward(first_uses, times)
         self._place_inward(first_uses, leaves, times)

@@ -95,9 +95,9 @@ class Recipe:
             cell.provide()
         fresh = self._run_calls()
         for place, output in self._outputs:
-            cell = output()
-            if cell is not None and (cell.uses > 0 or pending[id(cell)] > 0):
-                cell.tensor, cell.version = fresh[place], fresh[place]._version
+            made = output()
+            if made is not None and (made.uses > 0 or pending[id(made)] > 0):
+                made.tensor, made.version = fresh[place], fresh[place]._version
         del fresh
         for cell in self.parents:
             pending[id(cell)] -= 1
@@ -108,7 +108,9 @@ class Recipe:
         fresh: list[Any] = []
 
         def read(reference: Reference) -> Any:
-            return view_of(fresh[reference.place], reference.view) if reference.cell is None else reference.cell.read(reference.view)
+            if reference.cell is None:
+                return view_of(fresh[reference.place], reference.view)
+            return reference.cell.read(reference.view)
 
         for operation, is_grad_enabled, args, kwargs in self._calls:
             given = map_references((args, kwargs), read)

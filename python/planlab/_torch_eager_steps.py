@@ -10,7 +10,16 @@ from typing import Any
 from ._torch_eager_plan import EagerProblem, Layout
 from ._torch_eager_saved import Cell, Recipe, Reference, SavedTensor
 from ._torch_eager_store import HostStore
-from ._torch_eager_tape import Event, Recorder, SaveRecord, Tape, describe_effects, map_tensors, repeated_call, written_tensors
+from ._torch_eager_tape import (
+    Event,
+    Recorder,
+    SaveRecord,
+    Tape,
+    describe_effects,
+    map_tensors,
+    repeated_call,
+    written_tensors,
+)
 from ._torch_joint import require_torch
 from ._torch_times import wait_for_devices
 

@@ -15,6 +15,7 @@ _aten = torch.ops.aten
 _RUNNING_STATISTICS = ("running_mean", "running_var")
 _TENSORS = (torch.Tensor, torch.nn.Parameter)
 _SCALARS = {int, float, bool, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format}
+_RESHAPING = ("aten::set_", "aten::resize_", "aten::resize_as_")
 NEVER = 1 << 60
 """The end of what outlives the step."""
 
@@ -227,12 +228,10 @@ def repeated_call(operation: Any, args: tuple[Any, ...], kwargs: dict[str, Any])
         if operation is not _aten.native_batch_norm.default:
             return None
         return (*args[:3], None, None, *args[5:]), kwargs
-    if is_mutating(operation) and (not operation._schema.name.endswith("_") or operation in _RESHAPING):
+    name = operation._schema.name
+    if is_mutating(operation) and (not name.endswith("_") or name in _RESHAPING):
         return None
     return args, kwargs
-
-
-_RESHAPING = {_aten.set_.source_Storage, _aten.set_.source_Tensor, _aten.set_.source_Storage_storage_offset, _aten.resize_.default}
 
 
 def _named_arguments(operation: Any, args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:

@@ -18,6 +18,8 @@ from ._torch_report import FitReport, check_limits, find_capacity, machine_text
 from ._torch_times import measure_steps
 
 torch: Any = require_torch("planlab.torch")
+
+
 class StepPlanner:
     """Chooses what the forward pass of each graph saves, so that a step takes the least time within a peak in bytes.
 
@@ -89,9 +91,7 @@ class StepPlanner:
         problem = JointProblem(joint)
         most = Search(problem, 0, 0.0).everything().peak
         capacity = find_capacity(self._capacity, self._share, most)
-        start, choice = find_choice(
-            problem, capacity, self._time_limit, lambda: self.starts(joint, node_info, capacity)
-        )
+        start, choice = find_choice(problem, capacity, self._time_limit, lambda: self.starts(joint, node_info, capacity))
         check_plan(joint, split(joint, choice.kept))
         self.reports.append(_report(joint, choice, start, most, capacity))
         return choice

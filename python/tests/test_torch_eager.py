@@ -4,6 +4,7 @@ import contextlib
 import copy
 import json
 import math
+import random
 import time
 import unittest
 import warnings
@@ -12,6 +13,7 @@ from unittest import mock
 try:
     import planlab.torch
     import torch
+    from planlab._torch_budget import Search
     from planlab._torch_eager_net import EagerNet
     from planlab._torch_eager_plan import EagerProblem
     from planlab._torch_eager_steps import WatchedStep
@@ -112,6 +114,23 @@ class EagerNets(EagerCase):
     def test_swapped_steps_keep_every_bit(self):
         for make in torch_nets.NETS:
             self.assertGreater(self.assert_fits(make, link="1GB/s"), 0, make.__name__)
+
+    def test_random_choices_keep_every_bit_and_their_peaks(self):
+        numbers = random.Random(0)
+
+        def choose(problem, capacity, time_limit, starts):
+            kept = frozenset().union(*(numbers.choice(options) for options in problem.options.values()))
+            return "random", Search(problem, capacity, 0.0).evaluate(kept)
+
+        for make in torch_nets.NETS:
+            module, inputs = make()
+            for link in (None, "1GB/s", "100MB/s"):
+                with self.subTest(net=make.__name__, link=link):
+                    with mock.patch.object(planlab._torch_eager, "find_choice", choose):
+                        planner, peaks = self.compare(module, inputs, share=0.5, link=link)
+                    (report,) = planner.reports
+                    self.assertLessEqual(max(peaks[WATCHED:]), report.peak)
+                    self.assertGreater(max(peaks[WATCHED:]), 0.95 * report.peak)
 
     def test_schedules_are_starts_of_the_search(self):
         module, inputs = torch_nets.gpt()
@@ -283,7 +302,9 @@ class EagerRefusals(EagerCase):
         def trained(module, fitted):
             for parameter in module.parameters():
                 parameter.register_post_accumulate_grad_hook(self.descend)
-            block = planlab.torch.fit(module, share=0.8, scheduler=None, time_limit=1.0) if fitted else warnings.catch_warnings()
+            block = (
+                planlab.torch.fit(module, share=0.8, scheduler=None, time_limit=1.0) if fitted else warnings.catch_warnings()
+            )
             with block:
                 for _ in range(STEPS):
                     module(*self.inputs).backward()
