@@ -16,10 +16,10 @@ from torch import nn
 from torch.nn import functional
 from torch.utils.checkpoint import checkpoint
 
-STEPS = 9
+STEPS = 15
 # Two steps are watched, and the third one begins with the search.
 FIRST = 3
-SHARES = (0.8, 0.6, 0.5, 0.4, 0.3)
+SHARES = (0.8, 0.6, 0.4, 0.3, 0.25)
 LINKS = (None, "1GB/s")
 
 
