@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -83,6 +83,7 @@ class EagerPlanner:
         self._scheduler = scheduler
         self._time_limit = time_limit
         self._forms: dict[Any, StepForm] = {}
+        self._has_more_forms = False
         self._form: StepForm | None = None
         self._step: Step | None = None
         self._is_own = False
@@ -115,11 +116,12 @@ class EagerPlanner:
         shapes = tuple((tuple(tensor.shape), tensor.dtype) for tensor in tensors_in((args, kwargs)))
         empty = sum(parameter.grad is None for parameter in module.parameters())
         key = (shapes, module.training, empty, torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled("cuda"))
-        if key not in self._forms and len(self._forms) == _MOST_FORMS:
+        if key in self._forms or len(self._forms) < _MOST_FORMS:
+            return self._forms.setdefault(key, StepForm())
+        if not self._has_more_forms:
+            self._has_more_forms = True
             _warn(f"the module gets inputs of more than {_MOST_FORMS} forms; steps of further forms run as they are")
-        if key not in self._forms and len(self._forms) >= _MOST_FORMS:
-            return None
-        return self._forms.setdefault(key, StepForm())
+        return None
 
     @contextmanager
     def _own_operations(self) -> Iterator[None]:
@@ -205,7 +207,7 @@ class EagerPlanner:
     def _starts(self, problem: EagerProblem, capacity: int) -> dict[str, Collection[int]]:
         """Where the search begins: for each start its name, and the choice."""
         starts: dict[str, Collection[int]] = {"everything": saved_values(problem), "nothing": last_options(problem)}
-        if self._scheduler is None:
+        if self._scheduler is None or not problem.options:
             return starts
         net = EagerNet(problem)
         room = capacity - problem.outside_bytes

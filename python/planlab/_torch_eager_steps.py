@@ -108,11 +108,11 @@ class WatchedStep(Step):
 
     def save(self, tensor: Any) -> SavedTensor:
         saved = super().save(tensor)
-        number = self.number_of(tensor)
-        if number is not None and self.tape.storages[number].born >= 0:
-            self._addresses[number] = tensor.untyped_storage()._cdata
-            self._holders[number] = self._holders.get(number, 0) + 1
-            self._lent.setdefault(number, [])
+        view = self.view(tensor)
+        if view is not None and self.tape.storages[view.storage].born >= 0:
+            self._addresses[view.storage] = tensor.untyped_storage()._cdata
+            self._holders[view.storage] = self._holders.get(view.storage, 0) + 1
+            self._lent.setdefault(view.storage, [])
         return saved
 
     def note_unpack(self, number: int) -> None:

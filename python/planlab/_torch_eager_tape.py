@@ -151,7 +151,7 @@ class Recorder:
 
     def number_of(self, tensor: Any) -> int | None:
         """The number of a tensor's storage, if the step has met it."""
-        if not is_plain(tensor):
+        if tensor.layout is not torch.strided:
             return None
         storage = tensor.untyped_storage()
         known = self._numbers.get(storage._cdata)

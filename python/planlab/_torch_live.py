@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -155,6 +155,7 @@ class LiveCounter:
     def __init__(self) -> None:
         self.peak = 0
         self.live = 0
+        self._strided = require_torch("planlab.torch.LiveCounter").strided
         self._mode = dispatch_mode(self.run)
         self._known: set[int] = set()
 
@@ -167,12 +168,16 @@ class LiveCounter:
 
     def run(self, operation: Any, args: Any, kwargs: Any) -> Any:
         """Runs an operation and counts what it allocates."""
-        for tensor in tensors_of([*args, *kwargs.values()]):
+        for tensor in self._stored([*args, *kwargs.values()]):
             self.meet(tensor)
         result = operation(*args, **kwargs)
-        for tensor in tensors_of(result):
+        for tensor in self._stored(result):
             self.allocate(tensor)
         return result
+
+    def _stored(self, value: Any) -> Iterator[Any]:
+        """The tensors with a storage; sparse ones have none of their own."""
+        return (tensor for tensor in tensors_of(value) if tensor.layout is self._strided)
 
     def meet(self, tensor: Any) -> None:
         """Notes a tensor that an operation reads: if it is unknown, it was there before."""

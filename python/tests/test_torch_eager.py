@@ -115,22 +115,30 @@ class EagerNets(EagerCase):
         for make in torch_nets.NETS:
             self.assertGreater(self.assert_fits(make, link="1GB/s"), 0, make.__name__)
 
-    def test_random_choices_keep_every_bit_and_their_peaks(self):
+    def assert_choices_hold(self, module, inputs, links=(None, "1GB/s", "100MB/s")):
+        """Random choices keep every bit and have the peak that the simulation says."""
         numbers = random.Random(0)
 
         def choose(problem, capacity, time_limit, starts):
             kept = frozenset().union(*(numbers.choice(options) for options in problem.options.values()))
             return "random", Search(problem, capacity, 0.0).evaluate(kept)
 
+        for link in links:
+            with mock.patch.object(planlab._torch_eager, "find_choice", choose):
+                planner, peaks = self.compare(module, inputs, share=0.5, link=link)
+            (report,) = planner.reports
+            self.assertLessEqual(max(peaks[WATCHED:]), report.peak)
+            self.assertGreater(max(peaks[WATCHED:]), 0.95 * report.peak)
+
+    def test_random_choices_keep_every_bit_and_their_peaks(self):
         for make in torch_nets.NETS:
-            module, inputs = make()
-            for link in (None, "1GB/s", "100MB/s"):
-                with self.subTest(net=make.__name__, link=link):
-                    with mock.patch.object(planlab._torch_eager, "find_choice", choose):
-                        planner, peaks = self.compare(module, inputs, share=0.5, link=link)
-                    (report,) = planner.reports
-                    self.assertLessEqual(max(peaks[WATCHED:]), report.peak)
-                    self.assertGreater(max(peaks[WATCHED:]), 0.95 * report.peak)
+            with self.subTest(net=make.__name__):
+                self.assert_choices_hold(*make())
+
+    def test_unusual_operations_keep_every_bit(self):
+        for after in UNUSUAL:
+            with self.subTest(operation=after.__name__):
+                self.assert_choices_hold(layers(after), (torch.randn(256, 64),), (None, "1GB/s"))
 
     def test_schedules_are_starts_of_the_search(self):
         module, inputs = torch_nets.gpt()
@@ -192,8 +200,47 @@ class EagerNets(EagerCase):
         self.assertLessEqual(peaks[-1], planner.reports[0].peak)
 
 
+def transform(x):
+    return torch.fft.ifft(torch.fft.fft(x).conj() * 1.5).real.sin()
+
+
+def write_slices(x):
+    y = torch.zeros_like(x)
+    y[:128], y[128:] = x[:128].sin(), x[128:].cos()
+    y += x.tanh()
+    return y.clone().mul_(2.0).sigmoid_()
+
+
+def add_rows(x):
+    return torch.where(x > 0.0, x, x.exp()).index_add(0, torch.arange(256) % 7, x).tanh().cumsum(1).sin()
+
+
+def gate_halves(x):
+    first, second = x.chunk(2, 1)
+    return torch.cat([first.sigmoid() * second, torch.maximum(first, second)], 1)
+
+
+def add_noise(x):
+    return x.tanh() * torch.rand_like(x) + torch.randn(64)
+
+
+def choose_rows(x):
+    return x[x.sum(1) > -1e9].tanh()
+
+
+def multiply_sparse(x):
+    return torch.sparse.mm(torch.eye(256).to_sparse(), x).tanh()
+
+
+def change_types(x):
+    return x.bfloat16().sin().float() * x.double().cos().float()
+
+
+UNUSUAL = (transform, write_slices, add_rows, gate_halves, add_noise, choose_rows, multiply_sparse, change_types)
+
+
 def layers(after=functional.gelu, depth=6, width=64):
-    """A module of layers of one width, with a function after each, whose sum is the loss."""
+    """A module of layers of one width, with a function after each."""
 
     class Layers(nn.Module):
         def __init__(self):
@@ -205,7 +252,7 @@ def layers(after=functional.gelu, depth=6, width=64):
         def forward(self, x):
             for layer in self.layers:
                 x = self.after(layer(x))
-            return (x * self.scale).square().sum()
+            return (x * self.scale).square().mean()
 
     return Layers()
 
@@ -504,6 +551,22 @@ class EagerRefusals(EagerCase):
                 for values, inputs in zip(wanted, (self.inputs, small), strict=True):
                     self.assert_equal(values, self.gradients(module, inputs=inputs))
         self.assertEqual(len(planner.reports), 2)
+
+    def test_forms_without_end_are_said_once(self):
+        module = layers()
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            with planlab.torch.fit(module, "1GB", scheduler=None):
+                for rows in range(1, 20):
+                    train(module, (torch.randn(rows, 64),), 1)
+        self.assertEqual(len([warning for warning in caught if "more than 16 forms" in str(warning.message)]), 1)
+
+    def test_step_without_choices_is_refused(self):
+        module = nn.Linear(64, 64)
+        with self.assertRaises(planlab.torch.DoesNotFit), planlab.torch.fit(module, "1kB"):
+            for _ in range(WATCHED + 1):
+                module(*self.inputs).sum().backward()
+                module.zero_grad(set_to_none=True)
 
     def test_step_that_changes_is_planned_again(self):
         module = layers()
