@@ -26,7 +26,7 @@ const VERBLESS: &str = "no verb is named; `planlab --help` lists them";
 
 fn main() -> ExitCode {
     #[cfg(feature = "reports")]
-    hush_damage();
+    silence_decoder_panics();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return report_misuse(&error),
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
 
 /// Hides the panic of the Parquet reader on a damaged file: the verb reports an error instead.
 #[cfg(feature = "reports")]
-fn hush_damage() {
+fn silence_decoder_panics() {
     let tell = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         if !planlab_results::is_decoding() {

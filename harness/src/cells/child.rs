@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::kind::{Desk, Kind};
+use super::kind::{CellContext, Kind};
 use crate::process::{cancel_on_term, limit_address_space, receive_request, send_reply};
 use crate::shell::exit::{Exit, Verdict};
 
@@ -58,8 +58,8 @@ pub(crate) fn serve<K: Kind>() -> Verdict {
     for (cell, asked) in request.cells.iter().enumerate() {
         let mailbox = mailbox(&request.room, cell);
         let mut begin = || send_reply(&mut channel, &Reply::<K::Found>::Started { cell });
-        let desk = Desk { mailbox: &mailbox, cancel: &cancel, begin: &mut begin };
-        let found = K::perform(&problem, asked, desk)?;
+        let context = CellContext { mailbox: &mailbox, cancel: &cancel, begin: &mut begin };
+        let found = K::perform(&problem, asked, context)?;
         send_reply(&mut channel, &Reply::Finished { cell, found: Box::new(found) })?;
     }
     Ok(Exit::Complete)

@@ -6,15 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::{Death, ProcessUsage};
 
-/// Why a run failed, as a child says it.
+/// Why a run failed, as the child reports it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Complaint {
+pub(crate) struct ReportedFailure {
     /// The row's status. With [`Status::Unknown`] the best that was found decides.
     pub(crate) status: Status,
     pub(crate) message: String,
 }
 
-impl Complaint {
+impl ReportedFailure {
     pub(crate) fn new(status: Status, error: &impl ToString) -> Self {
         Self { status, message: error.to_string() }
     }
@@ -24,7 +24,7 @@ impl Complaint {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RunEnd {
     pub(crate) stop: Option<Stop>,
-    pub(crate) error: Option<Complaint>,
+    pub(crate) error: Option<ReportedFailure>,
     pub(crate) usage: ProcessUsage,
     pub(crate) work: u64,
 }
@@ -44,10 +44,10 @@ pub(crate) struct Ending {
 }
 
 impl Ending {
-    /// Why a cell that was ended from outside is no failure.
+    /// The reason of a cell that was interrupted.
     pub(crate) const INTERRUPTED: &'static str = "ended from outside; this is the best so far";
 
-    /// Returns an ending with a status and nothing else yet.
+    /// Returns an ending with a status; the other fields are empty.
     pub(crate) fn new(status: Status) -> Self {
         Self {
             status,
@@ -62,8 +62,8 @@ impl Ending {
         }
     }
 
-    /// Takes over what a child that answered says of its run. `ranked` are the status and the reason that its answer
-    /// deserves, which a complaint without a status of its own does not change.
+    /// Takes over how the run of a child that answered ended. `ranked` has the status and the reason that its answer
+    /// deserves. A reported failure replaces both; one with [`Status::Unknown`] replaces the reason only.
     pub(crate) fn take_run(&mut self, run: RunEnd, ranked: (Status, String)) {
         self.stop = run.stop;
         self.exit_code = Some(0);
@@ -71,8 +71,8 @@ impl Ending {
         self.peak_rss_bytes = run.usage.peak_rss_bytes;
         self.work = run.work;
         (self.status, self.reason) = match run.error {
-            Some(Complaint { status: Status::Unknown, message }) => (ranked.0, message),
-            Some(Complaint { status, message }) => (status, message),
+            Some(ReportedFailure { status: Status::Unknown, message }) => (ranked.0, message),
+            Some(ReportedFailure { status, message }) => (status, message),
             None => ranked,
         };
     }

@@ -36,13 +36,18 @@ pub(crate) trait Kind {
     fn open(source: &Self::Source) -> Result<Self::Problem, Failure>;
 
     /// Answers a question in the child. An error ends the child, whose exit code then is the answer.
-    fn perform(problem: &Self::Problem, asked: &Self::Asked, desk: Desk<'_>) -> Result<Self::Found, Failure>;
+    fn perform(
+        problem: &Self::Problem,
+        asked: &Self::Asked,
+        context: CellContext<'_>,
+    ) -> Result<Self::Found, Failure>;
 
-    /// How long the child may take until the cell begins, or until its answer if it does not say when it begins.
-    fn loading(asked: &Self::Asked) -> Duration;
+    /// How long the child may take from its start or the previous answer until it calls [`CellContext::begin`]. A kind that
+    /// never calls it returns the whole limit of the cell here.
+    fn limit_to_begin(asked: &Self::Asked) -> Duration;
 
-    /// How long the child may take from there to its answer.
-    fn limit(_source: &Self::Source, _asked: &Self::Asked) -> Duration {
+    /// How long the child may take from [`CellContext::begin`] to its answer.
+    fn limit_from_begin(_source: &Self::Source, _asked: &Self::Asked) -> Duration {
         FOREVER
     }
 
@@ -51,7 +56,7 @@ pub(crate) trait Kind {
         Self::Kept::default()
     }
 
-    /// Sets the environment of the child.
+    /// Changes the command of the child before it starts: its environment, for example.
     fn prepare(_asked: &Self::Asked, _command: &mut Command) {}
 
     /// Whether the child starts programs that may outlive it.
@@ -60,11 +65,11 @@ pub(crate) trait Kind {
     }
 }
 
-/// What a child has at hand for a cell.
-pub(crate) struct Desk<'a> {
+/// What a child receives for a cell beside the problem and the question.
+pub(crate) struct CellContext<'a> {
     /// Names the files of its mailbox. The folder around them is the child's own.
     pub(crate) mailbox: &'a Path,
     pub(crate) cancel: &'a CancelToken,
-    /// Says that a run begins: from now on the cell's limit counts.
+    /// Reports that a run begins: [`Kind::limit_from_begin`] counts from here.
     pub(crate) begin: &'a mut dyn FnMut() -> io::Result<()>,
 }

@@ -16,13 +16,13 @@ use planlab_files::open_regular;
 
 const HEADER: usize = 48;
 
-/// The writing side of one value.
-pub(crate) struct Drawer {
+/// Writes one value of a mailbox.
+pub(crate) struct MailboxWriter {
     files: [File; 2],
     written: u64,
 }
 
-impl Drawer {
+impl MailboxWriter {
     /// Creates the files of the value `name` in a mailbox.
     pub(crate) fn create(mailbox: &Path, name: &str) -> io::Result<Self> {
         let [one, other] =
@@ -74,10 +74,10 @@ mod tests {
     fn the_latest_value_is_read_back() {
         let folder = tempfile::tempdir().expect("a folder");
         let mailbox = folder.path().join("0");
-        let mut drawer = Drawer::create(&mailbox, "plan").expect("writable");
+        let mut writer = MailboxWriter::create(&mailbox, "plan").expect("writable");
         assert_eq!(latest(&mailbox, "plan", 9), None);
         for value in ["a long one", "twenty", "ten"] {
-            drawer.put(value.as_bytes()).expect("writable");
+            writer.put(value.as_bytes()).expect("writable");
         }
         assert_eq!(latest(&mailbox, "plan", 9).as_deref(), Some(&b"ten"[..]));
         assert_eq!((latest(&mailbox, "bound", 9), latest(&mailbox, "plan", 2)), (None, None));
@@ -87,10 +87,10 @@ mod tests {
     fn a_torn_write_leaves_the_value_before_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let mailbox = folder.path().join("0");
-        let mut drawer = Drawer::create(&mailbox, "plan").expect("writable");
-        drawer.put(b"thirty").expect("writable");
-        drawer.put(b"twenty").expect("writable");
-        drawer.files[1].write_all_at(&[0xff; 4], HEADER as u64 + 2).expect("writable");
+        let mut writer = MailboxWriter::create(&mailbox, "plan").expect("writable");
+        writer.put(b"thirty").expect("writable");
+        writer.put(b"twenty").expect("writable");
+        writer.files[1].write_all_at(&[0xff; 4], HEADER as u64 + 2).expect("writable");
         assert_eq!(latest(&mailbox, "plan", 9).as_deref(), Some(&b"thirty"[..]));
     }
 }

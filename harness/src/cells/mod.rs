@@ -17,7 +17,7 @@ pub(crate) mod sabotage;
 mod supervisor;
 
 pub(crate) use child::serve;
-pub(crate) use ending::{Complaint, Ending, RunEnd};
-pub(crate) use kind::{Desk, FOREVER, Kind};
-pub(crate) use mailbox::{Drawer, latest};
+pub(crate) use ending::{Ending, ReportedFailure, RunEnd};
+pub(crate) use kind::{CellContext, FOREVER, Kind};
+pub(crate) use mailbox::{MailboxWriter, latest};
 pub(crate) use supervisor::{CellEnd, Order, RowContext, Supervisor};

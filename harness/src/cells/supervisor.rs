@@ -26,9 +26,9 @@ use crate::shell::provenance;
 use crate::shell::target::scratch_in_memory;
 
 /// How often the parent checks whether it was interrupted.
-const PATIENCE: Duration = Duration::from_millis(100);
-/// How long the last lines of a child that has ended may be on the way.
-const ON_THE_WAY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How long the parent waits for each of the last lines of a child that has ended.
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Starts children and follows them to their ends.
 pub(crate) struct Supervisor {
@@ -190,51 +190,53 @@ impl<'a, K: Kind> Session<'a, K> {
     /// Waits for the next cell to begin; after the last one, for the child's end.
     fn await_next(&mut self) {
         let next = self.order.cells.get(self.found.len()).or(self.order.cells.last());
-        self.deadline = Instant::now() + next.map_or(Duration::ZERO, K::loading);
+        self.deadline = Instant::now() + next.map_or(Duration::ZERO, K::limit_to_begin);
     }
 
     /// Follows the child until it is done or killed. With `None` the exit status gives the reason.
     fn follow(&mut self, child: &Child, lines: &Lines) -> Option<Death> {
         loop {
             if self.cancel.is_cancelled() {
-                self.part(child, lines);
+                self.stop_and_collect(child, lines);
                 return Some(Death::Interrupted);
             }
             let left = self.deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                self.part(child, lines);
+                self.stop_and_collect(child, lines);
                 return Some(Death::Timeout);
             }
-            match lines.recv_timeout(left.min(PATIENCE)) {
+            match lines.recv_timeout(left.min(POLL_INTERVAL)) {
                 Ok(line) => {
-                    if let Err(death) = self.hear(&line) {
+                    if let Err(death) = self.handle_line(&line) {
                         terminate(child, K::GRACE, lines);
                         return Some(death);
                     }
                 }
                 Err(RecvTimeoutError::Disconnected) => return None,
                 Err(RecvTimeoutError::Timeout) if has_ended(child.id()).unwrap_or(true) => {
-                    return self.hear_rest(lines);
+                    return self.drain_lines(lines);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
     }
 
-    /// Takes the lines that are still on the way from a child that has ended. Another process may hold its stdout.
-    fn hear_rest(&mut self, lines: &Lines) -> Option<Death> {
-        iter::from_fn(|| lines.recv_timeout(ON_THE_WAY).ok()).find_map(|line| self.hear(&line).err())
+    /// Handles the last lines of a child that has ended. Another process may hold its stdout open.
+    fn drain_lines(&mut self, lines: &Lines) -> Option<Death> {
+        iter::from_fn(|| lines.recv_timeout(DRAIN_TIMEOUT).ok())
+            .find_map(|line| self.handle_line(&line).err())
     }
 
     /// Asks the child to stop, takes its last answer, and kills it.
-    fn part(&mut self, child: &Child, lines: &Lines) {
+    fn stop_and_collect(&mut self, child: &Child, lines: &Lines) {
         for line in terminate(child, K::GRACE, lines) {
             // A line that cannot be parsed now counts as none.
-            let _ = self.hear(&line);
+            let _ = self.handle_line(&line);
         }
     }
 
-    fn hear(&mut self, line: &[u8]) -> Result<(), Death> {
+    /// Takes an event of the child; an error if the line ends the session.
+    fn handle_line(&mut self, line: &[u8]) -> Result<(), Death> {
         let reply: Reply<K::Found> = serde_json::from_slice(line).map_err(|error| {
             let start = String::from_utf8_lossy(&line[..line.len().min(80)]).into_owned();
             Death::BadOutput(format!("not a reply ({error}): {start}"))
@@ -243,7 +245,7 @@ impl<'a, K: Kind> Session<'a, K> {
         match (reply, next) {
             (Reply::Unreadable { reason }, _) => return Err(Death::Unreadable(reason)),
             (Reply::Started { cell }, Some(asked)) if cell == self.found.len() => {
-                self.deadline = Instant::now() + K::limit(self.order.source, asked);
+                self.deadline = Instant::now() + K::limit_from_begin(self.order.source, asked);
             }
             (Reply::Finished { cell, found }, Some(_)) if cell == self.found.len() => {
                 self.found.push(*found);
@@ -267,8 +269,8 @@ fn terminate(child: &Child, grace: Duration, lines: &Lines) -> Vec<Vec<u8>> {
     if !grace.is_zero() {
         signal_group(child.id(), Signal::TERM);
     }
-    let patience = Instant::now() + grace;
-    let more = || lines.recv_timeout(patience.saturating_duration_since(Instant::now())).ok();
+    let deadline = Instant::now() + grace;
+    let more = || lines.recv_timeout(deadline.saturating_duration_since(Instant::now())).ok();
     let last = std::iter::from_fn(more).collect();
     signal_group(child.id(), Signal::KILL);
     last

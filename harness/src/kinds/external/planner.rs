@@ -95,7 +95,7 @@ impl Planner for External {
             reported: self.entry.reported_time(&ended),
             peak_rss_bytes: ended.peak_rss_bytes,
             fate,
-            // Otherwise it is our own complaint.
+            // Otherwise the message is our own.
             stderr: if ended.refused.is_none() { ended.stderr } else { String::new() },
         });
         answer

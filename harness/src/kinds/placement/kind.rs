@@ -14,7 +14,7 @@ use planlab_workloads::Trace;
 use super::mailbox::{self, Mailbox};
 use super::messages::{Answer, CellRequest, PlacementSource};
 use super::{planners, saboteurs};
-use crate::cells::{Desk, FOREVER, Kind};
+use crate::cells::{CellContext, FOREVER, Kind};
 use crate::cli::PLANNERS;
 use crate::inputs::{self, Hints};
 use crate::kinds::external::{self, External};
@@ -23,7 +23,7 @@ use crate::shell::exit::Failure;
 use crate::shell::quantity::as_nanoseconds;
 
 /// How long a child may take to read its trace, and between two cells.
-const LOADING: Duration = Duration::from_secs(300);
+const LOADING_LIMIT: Duration = Duration::from_secs(300);
 /// The time per buffer that a child gets past its wall limit to verify its last plan.
 const VERIFY_PER_BUFFER: Duration = Duration::from_micros(4);
 
@@ -51,16 +51,16 @@ impl Kind for Placement {
     fn perform(
         (trace, hints): &(Trace, Option<Hints>),
         asked: &CellRequest,
-        mut desk: Desk<'_>,
+        mut context: CellContext<'_>,
     ) -> Result<Answer, Failure> {
-        perform(&trace.instance, hints.as_ref(), asked, &mut desk)
+        perform(&trace.instance, hints.as_ref(), asked, &mut context)
     }
 
-    fn loading(_: &CellRequest) -> Duration {
-        LOADING
+    fn limit_to_begin(_: &CellRequest) -> Duration {
+        LOADING_LIMIT
     }
 
-    fn limit(source: &PlacementSource, asked: &CellRequest) -> Duration {
+    fn limit_from_begin(source: &PlacementSource, asked: &CellRequest) -> Duration {
         let Some(wall) = asked.wall_ns.map(Duration::from_nanos) else { return FOREVER };
         let buffers = u32::try_from(source.buffers).unwrap_or(u32::MAX);
         wall + wall / 20 + Duration::from_millis(50) + VERIFY_PER_BUFFER * buffers
@@ -84,19 +84,19 @@ pub(super) fn perform(
     instance: &Instance,
     hints: Option<&Hints>,
     asked: &CellRequest,
-    desk: &mut Desk<'_>,
+    context: &mut CellContext<'_>,
 ) -> Result<Answer, Failure> {
-    let external = external::find(&asked.planner, desk.mailbox.parent());
+    let external = external::find(&asked.planner, context.mailbox.parent());
     let ours = if external.is_none() { Some(planners::find(&asked.planner)?) } else { None };
     let planner: &dyn Planner = match (&external, &ours) {
         (Some(external), _) => external,
         (None, Some(ours)) => &**ours,
         (None, None) => return Err(anyhow::anyhow!("no planner `{}`", asked.planner).into()),
     };
-    let budget = budget(asked, hints, desk.cancel);
-    let mut mailbox = Mailbox::create(desk.mailbox)?;
+    let budget = budget(asked, hints, context.cancel);
+    let mut mailbox = Mailbox::create(context.mailbox)?;
     let (first, observe) = (budget.clone(), |event: Event<'_>, _: u64| mailbox.take(&event));
-    (desk.begin)()?;
+    (context.begin)()?;
     let (outcome, usage) = measured(|| execute_observed(planner, instance, first, asked.seed, observe));
     let mut answer = Answer::new(&outcome, usage);
     drop(outcome);
@@ -104,13 +104,13 @@ pub(super) fn perform(
         answer.take_report(&report);
     }
     if let Some(error) = mailbox.into_failure() {
-        let mailbox = desk.mailbox.display();
+        let mailbox = context.mailbox.display();
         return Err(anyhow::anyhow!("{mailbox}: the plan could not be kept: {error}").into());
     }
     let quick = answer.samples_ns[0] < asked.repeat_below_ns;
     if quick && asked.repeats > 0 && answer.run.error.is_none() {
         let mut again = || -> io::Result<u64> {
-            (desk.begin)()?;
+            (context.begin)()?;
             let outcome = execute(planner, instance, budget.clone(), asked.seed);
             let report = external.as_ref().and_then(External::take_report);
             Ok(as_nanoseconds(report.map_or(outcome.planning, |report| report.wall)))

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use planlab_dsa::{Bound, BufferId, Event, InPlace, Offset, Plan};
 
-use crate::cells::{Drawer, latest};
+use crate::cells::{MailboxWriter, latest};
 
 const PLAN: &str = "plan";
 const BOUND: &str = "bound";
@@ -14,15 +14,15 @@ const BOUND_BYTES: u64 = 512;
 
 /// The writing side.
 pub(super) struct Mailbox {
-    plan: Drawer,
-    bound: Drawer,
+    plan: MailboxWriter,
+    bound: MailboxWriter,
     /// The first failure to write, as an observer cannot return an error.
     failure: Option<io::Error>,
 }
 
 impl Mailbox {
     pub(super) fn create(path: &Path) -> io::Result<Self> {
-        let (plan, bound) = (Drawer::create(path, PLAN)?, Drawer::create(path, BOUND)?);
+        let (plan, bound) = (MailboxWriter::create(path, PLAN)?, MailboxWriter::create(path, BOUND)?);
         Ok(Self { plan, bound, failure: None })
     }
 

@@ -4,7 +4,7 @@ use planlab_dsa::{Bound, Digest, Mark, Offset, Outcome, PlanError, Scope, Violat
 use planlab_results::{Point, Status};
 use serde::{Deserialize, Serialize};
 
-use crate::cells::{Complaint, RunEnd};
+use crate::cells::{ReportedFailure, RunEnd};
 use crate::inputs::Source;
 use crate::kinds::external::{Fate, Report};
 use crate::process::ProcessUsage;
@@ -63,7 +63,7 @@ impl Answer {
             height: mark.height.map(|height| height.get()),
             bound: mark.bound.get(),
         };
-        let error = outcome.end.as_ref().err().map(|error| Complaint::new(status_of(error), error));
+        let error = outcome.end.as_ref().err().map(|error| ReportedFailure::new(status_of(error), error));
         Self {
             run: RunEnd { stop: outcome.end.as_ref().ok().copied(), error, usage, work: outcome.work },
             height: outcome.height().map(|height| height.get()),
@@ -85,15 +85,15 @@ impl Answer {
         self.run.usage.peak_rss_bytes = report.peak_rss_bytes;
         // Checks of the clock are not work of the program.
         self.run.work = 0;
-        let Some(complaint) = self.run.error.as_mut().filter(|error| error.status == Status::Unknown) else {
+        let Some(failure) = self.run.error.as_mut().filter(|error| error.status == Status::Unknown) else {
             return;
         };
         match report.fate {
             Fate::Ended => return,
-            Fate::Nonsense => complaint.status = Status::BadOutput,
+            Fate::Nonsense => failure.status = Status::BadOutput,
             Fate::Died { signal, code } => {
                 // KILL comes from outside; a program that crashes ends with ABRT, SEGV, ...
-                complaint.status = if signal == Some(9) { Status::Killed } else { Status::Crashed };
+                failure.status = if signal == Some(9) { Status::Killed } else { Status::Crashed };
                 (self.signal, self.exit_code) = (signal, code);
             }
         }

@@ -13,7 +13,7 @@ use super::kind::{Placement, perform};
 use super::mailbox;
 use super::messages::{CellRequest, PlacementSource};
 use super::row::record;
-use crate::cells::{CellEnd, Desk, Order, Supervisor};
+use crate::cells::{CellContext, CellEnd, Order, Supervisor};
 use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure};
 use crate::shell::quantity::as_nanoseconds;
@@ -128,8 +128,8 @@ pub(crate) fn in_process<'i>(
     scratch: &Path,
 ) -> Result<Judgement<'i>, Failure> {
     let (path, instance) = (scratch.join("mailbox"), subject.instance);
-    let mut desk = Desk { mailbox: &path, cancel, begin: &mut || Ok(()) };
-    let answer = perform(instance, subject.hints.as_ref(), &ask(cell, Samples::ONCE), &mut desk)?;
+    let mut context = CellContext { mailbox: &path, cancel, begin: &mut || Ok(()) };
+    let answer = perform(instance, subject.hints.as_ref(), &ask(cell, Samples::ONCE), &mut context)?;
     let end = CellEnd::<Placement> {
         end: Ok(answer),
         kept: mailbox::read(&path, instance.len(), instance.in_place().len()),

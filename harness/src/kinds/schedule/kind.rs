@@ -9,7 +9,7 @@ use planlab_graph::{ScheduleBudget, SchedulingProblem, Verified, execute_schedul
 
 use super::messages::{Answer, CellRequest};
 use super::{question, saboteurs};
-use crate::cells::{Desk, Drawer, FOREVER, Kind, latest};
+use crate::cells::{CellContext, FOREVER, Kind, MailboxWriter, latest};
 use crate::inputs;
 use crate::process::measured;
 use crate::shell::exit::Failure;
@@ -40,22 +40,26 @@ impl Kind for Scheduling {
         Ok(SchedulingProblem::read_jsonl(&name, &fs::read_to_string(source)?, None)?)
     }
 
-    fn perform(problem: &SchedulingProblem, asked: &CellRequest, desk: Desk<'_>) -> Result<Answer, Failure> {
+    fn perform(
+        problem: &SchedulingProblem,
+        asked: &CellRequest,
+        context: CellContext<'_>,
+    ) -> Result<Answer, Failure> {
         let scheduler = question::resolve_scheduler(&asked.scheduler)?;
         let budget = ScheduleBudget {
             wall: asked.wall_ns.map(Duration::from_nanos),
             work: asked.work,
             target: asked.target,
             threads: NonZeroUsize::new(asked.threads),
-            cancel: desk.cancel.clone(),
+            cancel: context.cancel.clone(),
             ..ScheduleBudget::default()
         };
-        let mut drawer = Drawer::create(desk.mailbox, SCHEDULE)?;
+        let mut writer = MailboxWriter::create(context.mailbox, SCHEDULE)?;
         let mut last: Option<Instant> = None;
         let keep_now_and_then = |better: &Verified| {
             let is_time = last.is_none_or(|last| last.elapsed() >= KEEPING);
             // If it cannot be kept the run continues, because its answer still counts.
-            if is_time && drawer.put(better.schedule().write_jsonl().as_bytes()).is_ok() {
+            if is_time && writer.put(better.schedule().write_jsonl().as_bytes()).is_ok() {
                 last = Some(Instant::now());
             }
         };
@@ -66,12 +70,12 @@ impl Kind for Scheduling {
         let mut best = outcome.best.as_ref().map(|best| best.schedule().write_jsonl());
         saboteurs::tamper(&asked.scheduler, &mut answer, &mut best)?;
         if let Some(best) = best {
-            drawer.put(best.as_bytes())?;
+            writer.put(best.as_bytes())?;
         }
         Ok(answer)
     }
 
-    fn loading(asked: &CellRequest) -> Duration {
+    fn limit_to_begin(asked: &CellRequest) -> Duration {
         let wall = asked.wall_ns.map(Duration::from_nanos);
         wall.map_or(FOREVER, |wall| wall + wall / 20 + RESERVE)
     }

@@ -5,7 +5,7 @@ use planlab_results::Status;
 use planlab_results::schedule::Improvement;
 use serde::{Deserialize, Serialize};
 
-use crate::cells::{Complaint, RunEnd};
+use crate::cells::{ReportedFailure, RunEnd};
 use crate::process::ProcessUsage;
 use crate::shell::quantity::{as_nanoseconds, nanoseconds_of};
 
@@ -40,7 +40,7 @@ impl Answer {
             work: mark.work,
             iteration_ns: nanoseconds_of(mark.seconds),
         };
-        let error = outcome.end.as_ref().err().map(|error| Complaint::new(status_of(error), error));
+        let error = outcome.end.as_ref().err().map(|error| ReportedFailure::new(status_of(error), error));
         Self {
             run: RunEnd { stop: outcome.end.as_ref().ok().copied(), error, usage, work: outcome.work },
             seconds: outcome.best.as_ref().map(Verified::seconds),

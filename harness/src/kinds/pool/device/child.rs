@@ -13,7 +13,7 @@ use planlab_workloads::Trace;
 use super::contenders::{GRAPH_PLAN, is_planned};
 use super::durations;
 use super::messages::{DeviceRequest, Player, TurnLog};
-use crate::cells::{Desk, Drawer, Kind, latest, sabotage};
+use crate::cells::{CellContext, Kind, MailboxWriter, latest, sabotage};
 use crate::cli::Device;
 use crate::inputs::{self, Source};
 use crate::kinds::pool::contender::{EMPTY_LOOP, build_allocator};
@@ -46,12 +46,12 @@ impl Kind for DeviceReplay {
     fn perform(
         traces: &Vec<Trace>,
         asked: &DeviceRequest,
-        desk: Desk<'_>,
+        context: CellContext<'_>,
     ) -> Result<Result<TurnLog, String>, Failure> {
-        Ok(play_turns(traces, asked, desk.mailbox).map_err(|failure| failure.full_message()))
+        Ok(play_turns(traces, asked, context.mailbox).map_err(|failure| failure.full_message()))
     }
 
-    fn loading(asked: &DeviceRequest) -> Duration {
+    fn limit_to_begin(asked: &DeviceRequest) -> Duration {
         asked.limit
     }
 
@@ -86,7 +86,7 @@ fn play_turns(traces: &[Trace], asked: &DeviceRequest, mailbox: &Path) -> Result
     let device_info = Some(device.info().clone());
     let mut log =
         TurnLog { device: device_info, figures: vec![None; contenders.len()], ..TurnLog::default() };
-    let (mut drawer, mut is_broken) = (Drawer::create(mailbox, TURNS)?, false);
+    let (mut writer, mut is_broken) = (MailboxWriter::create(mailbox, TURNS)?, false);
     compete_on_device(&device, &scores, &contenders, &asked.protocol, &mut |news| {
         match news {
             News::Begins(place) => log.current = Some(place),
@@ -97,7 +97,7 @@ fn play_turns(traces: &[Trace], asked: &DeviceRequest, mailbox: &Path) -> Result
             News::Broken(_) => is_broken = true,
         }
         // If it cannot be kept the round continues, because its answer still counts.
-        let _ = drawer.put(&serde_json::to_vec(&log).expect("a log is plain data"));
+        let _ = writer.put(&serde_json::to_vec(&log).expect("a log is plain data"));
     });
     drop(contenders);
     drop(builders);
@@ -201,8 +201,9 @@ mod tests {
         let contenders = vec![player("cuda-malloc"), player("tlsf")];
         let limit = Duration::from_secs(60);
         let asked = DeviceRequest { device, contenders, protocol, operation_ns: None, capacity: None, limit };
-        let desk = Desk { mailbox: &mailbox, cancel: &CancelToken::default(), begin: &mut || Ok(()) };
-        let found = DeviceReplay::perform(&vec![trace], &asked, desk).expect("an answer");
+        let context =
+            CellContext { mailbox: &mailbox, cancel: &CancelToken::default(), begin: &mut || Ok(()) };
+        let found = DeviceReplay::perform(&vec![trace], &asked, context).expect("an answer");
         (found, DeviceReplay::kept(&Vec::new(), &mailbox))
     }
 

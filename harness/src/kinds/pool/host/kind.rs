@@ -11,7 +11,7 @@ use planlab_solvers::online;
 use planlab_workloads::Trace;
 use serde::{Deserialize, Serialize};
 
-use crate::cells::{Desk, Kind, sabotage};
+use crate::cells::{CellContext, Kind, sabotage};
 use crate::inputs::{self, Source};
 use crate::kinds::pool::contender::{EMPTY_LOOP, PLAN, build_allocator, find_malloc};
 use crate::kinds::pool::environment::clear_allocators;
@@ -64,12 +64,12 @@ impl Kind for HostReplay {
     fn perform(
         traces: &Vec<Trace>,
         asked: &HostRequest,
-        _: Desk<'_>,
+        _: CellContext<'_>,
     ) -> Result<Result<Report, String>, Failure> {
         Ok(perform(traces, asked).map_err(|failure| failure.full_message()))
     }
 
-    fn loading(asked: &HostRequest) -> Duration {
+    fn limit_to_begin(asked: &HostRequest) -> Duration {
         asked.settings.limit
     }
 
