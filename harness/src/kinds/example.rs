@@ -1,45 +1,37 @@
 //! A new kind of cell, from its question to its end: finds the largest power of a number below a limit. The engine does
 //! the rest; `main.rs` would serve it by a hidden verb of its own.
-//!
-//! A test has no verbs, so its child is this program again, run with the name of a test.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::thread::sleep;
 use std::time::Duration;
 
 use planlab_dsa::CancelToken;
 use serde::{Deserialize, Serialize};
 
-use crate::cells::{CellEnd, Desk, Drawer, Kind, Order, Supervisor, latest, serve};
+use crate::cells::{CellContext, CellEnd, Kind, MailboxWriter, Order, Supervisor, latest, sabotage, serve};
 use crate::process::Death;
 use crate::shell::exit::Failure;
 
 struct Powers;
 
 /// What happens once the first power is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
 enum Then {
     Continue,
     Hang,
     Crash,
 }
 
-#[derive(Serialize, Deserialize)]
-struct Asked {
-    base: u64,
-    then: Then,
-}
-
 impl Kind for Powers {
+    /// For the test only: the test that is the child. Other kinds name their hidden verb.
     const VERB: &'static str = "kinds::example::child";
-    const GRACE: Duration = Duration::from_millis(10);
 
     /// The limit.
     type Source = String;
     type Problem = u64;
-    type Asked = Asked;
+    /// The base, and what happens then.
+    type Asked = (u64, Then);
     type Found = u64;
     type Kept = Option<Vec<u8>>;
 
@@ -47,38 +39,36 @@ impl Kind for Powers {
         Ok(source.parse()?)
     }
 
-    fn perform(limit: &u64, asked: &Asked, desk: Desk<'_>) -> Result<u64, Failure> {
-        let mut drawer = Drawer::create(desk.mailbox, "power")?;
-        (desk.begin)()?;
-        let mut power = asked.base;
-        drawer.put(power.to_string().as_bytes())?;
-        match asked.then {
+    fn perform(limit: &u64, &(base, then): &(u64, Then), context: CellContext<'_>) -> Result<u64, Failure> {
+        let mut writer = MailboxWriter::create(context.mailbox, "power")?;
+        (context.begin)()?;
+        let mut power = base;
+        writer.put(power.to_string().as_bytes())?;
+        match then {
             Then::Continue => {}
-            Then::Hang => loop {
-                sleep(Duration::from_secs(1));
-            },
+            Then::Hang => sabotage::hang(),
             Then::Crash => std::process::abort(),
         }
-        while power * asked.base < *limit {
-            power *= asked.base;
+        while power * base < *limit {
+            power *= base;
         }
         Ok(power)
     }
 
-    fn loading(_: &Asked) -> Duration {
+    fn limit_to_begin(_: &(u64, Then)) -> Duration {
         Duration::from_secs(60)
     }
 
-    fn limit(_: &String, asked: &Asked) -> Duration {
-        if asked.then == Then::Hang { Duration::from_millis(300) } else { Duration::from_secs(60) }
+    fn limit_from_begin(_: &String, &(_, then): &(u64, Then)) -> Duration {
+        if then == Then::Hang { Duration::from_millis(300) } else { Duration::from_secs(60) }
     }
 
     fn kept(_: &String, mailbox: &Path) -> Option<Vec<u8>> {
         latest(mailbox, "power", 20)
     }
 
-    /// Gives the answers a stream of their own, because the test runner writes to stdout before it runs a test.
-    fn prepare(_: &Asked, command: &mut Command) {
+    /// For the test only: gives the answers a stream of their own, because the test runner writes to stdout first.
+    fn prepare(_: &(u64, Then), command: &mut Command) {
         let mut shell = Command::new("sh");
         shell.args(["-c", "exec \"$0\" --exact \"$1\" --nocapture 9>&1 1>&2"]);
         shell.arg(std::env::current_exe().expect("a path")).arg(Self::VERB).env("PLANLAB_EXAMPLE", "1");
@@ -96,17 +86,16 @@ fn child() {
     }
 }
 
-fn ends(limit: &str, cells: &[(u64, Then)]) -> Vec<CellEnd<Powers>> {
+fn run_cells(limit: &str, cells: &[(u64, Then)]) -> Vec<CellEnd<Powers>> {
     let supervisor = Supervisor::without_memory_limit(CancelToken::default()).expect("a folder");
-    let cells: Vec<Asked> = cells.iter().map(|&(base, then)| Asked { base, then }).collect();
-    let order = Order { source: &limit.to_owned(), cells: &cells, memory: None, core: None };
+    let order = Order { source: &limit.to_owned(), cells, memory: None, core: None };
     supervisor.run(&order).expect("children start")
 }
 
 #[test]
 fn cells_that_share_a_child_end_on_their_own() {
     let cells = [(2, Then::Continue), (3, Then::Crash), (5, Then::Hang), (7, Then::Continue)];
-    let ends = ends("1000", &cells);
+    let ends = run_cells("1000", &cells);
     let found: Vec<Result<u64, Death>> = ends.iter().map(|cell| cell.end.clone()).collect();
     assert_eq!(found, [Ok(512), Err(Death::Signal(6)), Err(Death::Timeout), Ok(343)]);
     let kept: Vec<Option<&[u8]>> = ends.iter().map(|cell| cell.kept.as_deref()).collect();
@@ -115,6 +104,6 @@ fn cells_that_share_a_child_end_on_their_own() {
 
 #[test]
 fn source_that_cannot_be_read_is_named() {
-    let end = ends("many", &[(2, Then::Continue)]).remove(0).end;
+    let end = run_cells("many", &[(2, Then::Continue)]).remove(0).end;
     assert!(matches!(end, Err(Death::Unreadable(reason)) if reason.contains("invalid digit")));
 }
