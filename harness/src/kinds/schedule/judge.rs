@@ -15,6 +15,8 @@ use crate::cells::{CellEnd, Ending};
 
 /// The largest relative difference between two times of one schedule if one of them went through a file.
 const SAME: f64 = 1e-9;
+/// The reason of a cell that was interrupted; what it found does not count.
+const INTERRUPTED: &str = "ended from outside";
 
 /// The verdict on a cell.
 #[derive(Clone, Debug)]
@@ -80,6 +82,12 @@ impl Judgement {
         }
     }
 
+    /// Makes this the verdict on an interrupted cell: the interruption may come while its buffers are placed.
+    pub(super) fn mark_interrupted(&mut self) {
+        self.ending.status = Status::Interrupted;
+        INTERRUPTED.clone_into(&mut self.ending.reason);
+    }
+
     fn take_answer(&mut self, problem: &SchedulingProblem, answer: Answer) {
         let contradiction = self.contradiction(answer.seconds);
         let bound = ScheduleBound::highest_of(&[answer.bound, self.bound]).unwrap_or(self.bound);
@@ -124,7 +132,7 @@ impl Judgement {
             (Some(best), _) if self.bound.proves_fastest(best.seconds()) => (Status::Optimal, String::new()),
             (Some(_), _) => (Status::Feasible, String::new()),
             (None, Some(Stop::Infeasible)) => (Status::Infeasible, shortfall.unwrap_or_default()),
-            (None, Some(Stop::Cancelled)) => (Status::Interrupted, "ended from outside".to_owned()),
+            (None, Some(Stop::Cancelled)) => (Status::Interrupted, INTERRUPTED.to_owned()),
             (None, Some(Stop::Deadline)) => {
                 (Status::Timeout, "the time limit came before there was a schedule".to_owned())
             }

@@ -6,7 +6,6 @@ use std::path::Path;
 
 use planlab_dsa::{Bytes, CancelToken, Labels, Offset, Plan};
 use planlab_graph::{ScheduledBuffer, Verified};
-use planlab_results::Status;
 use planlab_workloads::Trace;
 use planlab_workloads::formats::write_trace;
 
@@ -70,8 +69,7 @@ impl Runner {
             }
         }
         if self.cancel().is_cancelled() {
-            judgement.ending.status = Status::Interrupted;
-            "ended from outside".clone_into(&mut judgement.ending.reason);
+            judgement.mark_interrupted();
         }
         fs::remove_dir_all(&folder)?;
         Ok(judgement)
