@@ -28,7 +28,7 @@ const PREFIX: &str = ".planlab-tmp-";
 const BOOT: usize = 8;
 const RANDOM: usize = 6;
 /// How long output of another host or boot is left alone.
-const PATIENCE: Duration = Duration::from_secs(24 * 60 * 60);
+const FOREIGN_GRACE: Duration = Duration::from_secs(24 * 60 * 60);
 /// Attempts to find a name. One fails if another process removes the file as a leftover before it is locked.
 const TRIES: usize = 16;
 
@@ -349,7 +349,7 @@ fn locked_folder(parent: &Path) -> io::Result<TemporaryFolder> {
 /// Whether the lock alone decides: the file is of this boot, or too old for another host to be still writing it.
 fn is_of_the_past(of: &str, entry: &fs::DirEntry) -> bool {
     let age = || entry.metadata().ok()?.modified().ok()?.elapsed().ok();
-    (of == boot_id() && of != UNKNOWN) || age().is_some_and(|age| age > PATIENCE)
+    (of == boot_id() && of != UNKNOWN) || age().is_some_and(|age| age > FOREIGN_GRACE)
 }
 
 /// Removes a file or folder of this user if no process holds its lock.

@@ -6,7 +6,7 @@
 //!
 //! ```text
 //!   word   0      1      2                 3        4      5     then, per buffer                then, per buffer
-//!          magic  state  patience (ns)     buffers  bound  ns    size, begin, end, alignment     offset
+//!          magic  state  time limit (ns)   buffers  bound  ns    size, begin, end, alignment     offset
 //! ```
 
 /// The first word.
@@ -14,7 +14,7 @@ pub const MAGIC: u64 = u64::from_ne_bytes(*b"planlab1");
 /// The index of the state.
 pub const STATE: usize = 1;
 /// The index of the time that the plan may take, in nanoseconds.
-pub const PATIENCE: usize = 2;
+pub const TIME_LIMIT: usize = 2;
 /// The index of the number of buffers.
 pub const BUFFERS: usize = 3;
 /// The index of the proven bound, in bytes.

@@ -101,7 +101,7 @@ fn leftovers_go_and_all_else_stays() {
     let mut left = vec![".planlab-tmp-notes".to_owned(), alive, busy, elsewhere.clone()];
     left.sort();
     assert_eq!(there(folder.path()), left);
-    let long_ago = std::time::SystemTime::now() - 2 * PATIENCE;
+    let long_ago = std::time::SystemTime::now() - 2 * FOREIGN_GRACE;
     let old = File::options().write(true).open(path(&elsewhere)).expect("ours");
     old.set_modified(long_ago).expect("ours");
     drop(old);

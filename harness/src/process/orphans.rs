@@ -22,7 +22,7 @@ use rustix::process::{
 };
 
 /// How long killed processes have to disappear. One that waits for a disk or a dead server takes longer.
-const PATIENCE: Duration = Duration::from_secs(2);
+const KILL_TIMEOUT: Duration = Duration::from_secs(2);
 /// The interval between two looks at them.
 const LOOK: Duration = Duration::from_millis(1);
 
@@ -124,7 +124,7 @@ pub(crate) fn has_children() -> bool {
 
 /// Kills all orphans that this process has adopted with all that they started, until none is left.
 pub(crate) fn end_orphans() {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + KILL_TIMEOUT;
     while kill_all_but(&lock_children()) && Instant::now() < until {
         thread::sleep(LOOK);
     }
@@ -133,7 +133,7 @@ pub(crate) fn end_orphans() {
 /// Kills all processes below this one if it adopts orphans. The caller ends this process; nothing starts any more.
 pub(crate) fn end_all() {
     let children = lock_children();
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + KILL_TIMEOUT;
     while kill_all_but(&BTreeSet::new()) && Instant::now() < until {
         thread::sleep(LOOK);
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use rustix::io::ioctl_fionread;
 
 /// How long an empty stream may stay open after its writer has ended. A foreign process may hold it for ever.
-const PATIENCE: Duration = Duration::from_millis(300);
+const IDLE_TIMEOUT: Duration = Duration::from_millis(300);
 /// How long the rest of a stream is read after its writer has ended. A foreign process may write for ever.
 const LONGEST: Duration = Duration::from_secs(10);
 
@@ -48,7 +48,7 @@ impl Tail {
     /// The text, once the writer has ended. If another process holds the stream, what was written until now.
     pub(crate) fn finish_tail(self) -> String {
         let until = Instant::now() + LONGEST;
-        while self.closed.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout)
+        while self.closed.recv_timeout(IDLE_TIMEOUT) == Err(RecvTimeoutError::Timeout)
             && self.has_more()
             && Instant::now() < until
         {}

@@ -15,7 +15,7 @@ use super::orphans::{signal_group, spawn_child};
 use super::parent::{confine_child, end_of, reap_child, send_request};
 
 /// How often the parent checks whether it was interrupted.
-const PATIENCE: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// The longest that a killed child takes to close its stdout.
 const CLOSING: Duration = Duration::from_secs(10);
 
@@ -64,7 +64,7 @@ fn follow_child<A: Default + Send + 'static>(
         let _ = sender.send(stdout.map(read).unwrap_or_default());
     });
     loop {
-        if let Ok(answer) = answers.recv_timeout(PATIENCE) {
+        if let Ok(answer) = answers.recv_timeout(POLL_INTERVAL) {
             return (answer, false);
         }
         if cancel.is_cancelled() {

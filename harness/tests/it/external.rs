@@ -8,8 +8,8 @@ use serde_json::Value;
 use tempfile::{TempDir, tempdir};
 
 use crate::common::{
-    PATIENCE, STACK, assert_has, assert_tells, folder_with, has_ended, json, json_lines, outputs, planlab,
-    planner_entry, run, start, wait_for, wait_with_more_time, write,
+    STACK, WAIT_TIMEOUT, assert_has, assert_tells, folder_with, has_ended, json, json_lines, outputs,
+    planlab, planner_entry, run, start, wait_for, wait_with_more_time, write,
 };
 
 const TRACE: &str = "id,lower,upper,size\na,0,4,64\nb,2,6,32\nc,5,9,64\nd,0,9,16\n";
@@ -364,7 +364,7 @@ const INPUT_AND_OUTPUT: [&str; 2] = ["{instance}", "{output}"];
 fn listed_versions(folder: &Path, patience: &str) -> (Vec<Value>, String) {
     let mut command = planlab(folder);
     command.args(["list", "planners", "--planners", "versions.toml", "--json"]);
-    command.env("PLANLAB_VERSION_PATIENCE", patience).timeout(PATIENCE);
+    command.env("PLANLAB_VERSION_PATIENCE", patience).timeout(WAIT_TIMEOUT);
     let (stdout, stderr) = outputs(&mut command, 0);
     let entries: Vec<Value> = serde_json::from_str(&stdout).expect("an array");
     let is_external = |entry: &Value| entry["key"].as_str().is_some_and(|key| key.starts_with("external/"));

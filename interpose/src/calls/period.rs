@@ -124,8 +124,8 @@ pub(crate) struct Watch {
     run: u64,
 }
 
-/// After this many calls that were not chosen, all are. By chance that happens once in ten thousand calls.
-const PATIENCE: u32 = 32;
+/// After this many calls in a row that were not chosen, every call is. By chance that happens once in ten thousand calls.
+const UNCHOSEN_LIMIT: u32 = 32;
 /// The least number of calls with a period before further rounds are dropped.
 const SETTLED: u64 = 1 << 13;
 /// The table's sizes, as powers of two: no more bits than these and a tag's.
@@ -206,7 +206,7 @@ impl Watch {
     fn is_sampled(&mut self, mixed: u64) -> bool {
         let is_chosen = (mixed >> END_BITS) & 3 == 0;
         self.unchosen = if is_chosen { 0 } else { self.unchosen.saturating_add(1) };
-        is_chosen || self.unchosen > PATIENCE
+        is_chosen || self.unchosen > UNCHOSEN_LIMIT
     }
 
     /// Enlarges the table and keeps its entries.
@@ -312,7 +312,7 @@ mod tests {
                 let all = found(Proof::default(), rounds(200 / calls + 4, &round));
                 let (period, at) = all.first().copied().expect("found");
                 // Two rounds, or 64 calls, and some more until the first sequence is looked up.
-                let latest = (2 * calls + 40).max(64 + u64::from(PATIENCE) + calls + 20);
+                let latest = (2 * calls + 40).max(64 + u64::from(UNCHOSEN_LIMIT) + calls + 20);
                 assert!(period == calls && at <= latest, "{calls} calls: {period} after {at}");
             }
         }

@@ -15,7 +15,7 @@ use crate::planning::Planning;
 
 const MIB: u64 = 1 << 20;
 /// The longest that a test waits for a plan, which another thread makes.
-const PATIENCE: Duration = Duration::from_secs(300);
+const PLAN_TIMEOUT: Duration = Duration::from_secs(300);
 const ONE: StreamHandle = StreamHandle(0);
 const TWO: StreamHandle = StreamHandle(0x7000);
 
@@ -80,7 +80,7 @@ impl Rig {
 
     /// Plays rounds until all requests of one are planned.
     fn warm_up(&mut self, round: impl Fn(&mut Self)) {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + PLAN_TIMEOUT;
         while Instant::now() < until {
             let (planned, requests) = (self.planned(), self.requests());
             round(self);
@@ -316,7 +316,7 @@ fn threads_share_devices() {
             let stream = StreamHandle(1 + thread % 2);
             scope.spawn(move || {
                 let queue = &streams[usize::from(thread >= 2)];
-                let until = Instant::now() + PATIENCE;
+                let until = Instant::now() + PLAN_TIMEOUT;
                 for round in 0.. {
                     if (round >= 30 && planned_streams() == 4) || Instant::now() > until {
                         break;

@@ -21,7 +21,7 @@ use super::model::{MOST_UNITS, Model, as_small};
 use crate::pairs::{PairCourse, PairDraft, prove_bound};
 
 /// Steps of each probe of the first round; the number doubles from round to round.
-const PATIENCE: u64 = 200;
+const FIRST_PROBE_STEPS: u64 = 200;
 /// After this number of rounds a probe is as good as unlimited.
 const MOST_ROUNDS: u32 = 40;
 
@@ -43,7 +43,7 @@ pub(super) fn solve_draft(
             if search.bound >= search.best {
                 return Ok(());
             }
-            let steps = PATIENCE << u32::min(round, MOST_ROUNDS);
+            let steps = FIRST_PROBE_STEPS << u32::min(round, MOST_ROUNDS);
             let (height, steps) = search.probe_height(height, steps, switches);
             search.look_for_lower(run, course, draft, height, steps)?;
         }

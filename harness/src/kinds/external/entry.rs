@@ -105,12 +105,12 @@ pub(crate) struct Entry {
 /// The version of a program that does not print it in time.
 const UNKNOWN: &str = "version unknown";
 /// How long a program may take to print its version.
-const PATIENCE: Duration = Duration::from_secs(5);
+const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The time limit for versions. The variable sets it in milliseconds: a slow machine may need more, a test less.
-fn version_patience() -> Duration {
+fn version_timeout() -> Duration {
     let told = std::env::var("PLANLAB_VERSION_PATIENCE").ok().and_then(|text| text.parse().ok());
-    told.map_or(PATIENCE, Duration::from_millis)
+    told.map_or(VERSION_TIMEOUT, Duration::from_millis)
 }
 
 /// The placeholders that a command may contain.
@@ -199,7 +199,7 @@ impl Entry {
                     "{}: its version command did not end within {:?} (PLANLAB_VERSION_PATIENCE, in ms): its rows are \
                      kept without a version, apart from those of earlier runs in which it was known",
                     self.key,
-                    version_patience()
+                    version_timeout()
                 ));
             }
             hasher.update(self.reported_version().unwrap_or_default().as_bytes()).update(format!("{:?}", self.format).as_bytes());
@@ -221,7 +221,7 @@ impl Entry {
                 return Some(String::new());
             }
             let words: Vec<OsString> = self.ask_version.iter().map(OsString::from).collect();
-            let text = program::output_within(&words, version_patience())?;
+            let text = program::output_within(&words, version_timeout())?;
             Some(text.lines().next().unwrap_or("").trim().to_owned())
         };
         self.said.get_or_init(ask).as_deref()

@@ -16,7 +16,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use planlab_dsa::letter::{
-    BOUND, BUFFERS, HEAD, MAGIC, MOST_BUFFERS, PATIENCE, PLANNED, ROUND, STATE, UNPLANNED, WAITS,
+    BOUND, BUFFERS, HEAD, MAGIC, MOST_BUFFERS, PLANNED, ROUND, STATE, TIME_LIMIT, UNPLANNED, WAITS,
     WORDS_A_BUFFER, letter_size,
 };
 use planlab_dsa::{Alignment, Budget, Buffer, Bytes, CancelToken, Instance, LiveRange, Offset};
@@ -180,7 +180,7 @@ fn plan_round(words: &[u64], cancel: &CancelToken) -> Option<(Bytes, Vec<Offset>
     }
     let buffers: Option<Vec<Buffer>> = rest[..words].as_chunks().0.iter().map(round_buffer).collect();
     let instance = Instance::from_buffers(buffers?).ok()?;
-    let wall = Some(Duration::from_nanos(head[PATIENCE]).min(LONGEST));
+    let wall = Some(Duration::from_nanos(head[TIME_LIMIT]).min(LONGEST));
     let budget = Budget { wall, cancel: cancel.child_token(), ..Budget::default() };
     let outcome = plan_in_any_case(&instance, budget);
     let bound = outcome.bound_claim().value;

@@ -143,13 +143,13 @@ pub(crate) fn children(folder: &Path, verb: &str) -> Vec<i32> {
 }
 
 /// The longest that a test waits for an event: no machine is so busy, and what hangs is found.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
+pub(crate) const WAIT_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Waits until the condition holds.
 pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
-    let patience = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + WAIT_TIMEOUT;
     while !is_so() {
-        assert!(Instant::now() < patience, "waited {PATIENCE:?} for {what}");
+        assert!(Instant::now() < deadline, "waited {WAIT_TIMEOUT:?} for {what}");
         std::thread::sleep(Duration::from_millis(2));
     }
 }

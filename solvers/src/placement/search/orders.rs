@@ -23,7 +23,7 @@ use crate::placement::Order;
 use crate::placement::greedy::{Rule, place_at_most};
 
 /// Steps in vain, for each buffer, before a restart.
-const PATIENCE: u64 = 8;
+const STAGNATION_PER_BUFFER: u64 = 8;
 /// Of this many steps, one continues with another move.
 const MORE_MOVES: u32 = 3;
 
@@ -75,7 +75,7 @@ impl OrderSearch {
         let each = self.state.order.len() as u64;
         for _ in 0..placed.div_ceil(each) {
             self.run_step(run)?;
-            if self.in_vain > PATIENCE * each {
+            if self.in_vain > STAGNATION_PER_BUFFER * each {
                 self.restart_from_lowest(run)?;
             }
         }

@@ -25,7 +25,7 @@ const SAMPLE: usize = 10;
 /// Steps for which a moved buffer rests: this, plus a random number up to this.
 const REST: u64 = 10;
 /// Steps without a smaller excess before the search goes back.
-const PATIENCE: u64 = 2_000;
+const STAGNATION_LIMIT: u64 = 2_000;
 
 /// Makes the best of a handful of changes and does not undo it at once; key `tabu`.
 #[derive(Clone, Copy, Debug, Default)]
@@ -98,7 +98,7 @@ impl TabuSearch {
             self.remember_change();
         } else if self.walk.decoder.excess_over_ceiling() < self.best.excess_over_ceiling() {
             self.remember_change();
-        } else if self.steps - self.best_at > PATIENCE {
+        } else if self.steps - self.best_at > STAGNATION_LIMIT {
             self.walk.decoder.clone_from(&self.best);
             self.rests_until.fill(0);
             self.best_at = self.steps;

@@ -17,7 +17,7 @@ pub(super) const KEY: &str = "joint";
 /// The price of a byte at the start, the least and the highest, over that of filling the memory for an iteration.
 const PRICES: [f64; 3] = [10.0, 5.0, 160.0];
 /// The accepted states in a row that fit, or do not fit, before the price changes.
-const PATIENCE: u32 = 40;
+const STREAK_LENGTH: u32 = 40;
 /// The factor by which the price changes.
 const PRICE_STEP: f64 = 1.2;
 /// The states between two that are placed.
@@ -209,7 +209,7 @@ impl<'r, 'p> Search<'r, 'p> {
             } else {
                 (fitting, excessive) = (0, excessive + 1);
             }
-            if fitting >= PATIENCE || excessive >= PATIENCE {
+            if fitting >= STREAK_LENGTH || excessive >= STREAK_LENGTH {
                 let step = if fitting > 0 { 1.0 / PRICE_STEP } else { PRICE_STEP };
                 self.pricing.price = (self.pricing.price * step).clamp(self.prices[0], self.prices[1]);
                 (fitting, excessive) = (0, 0);

@@ -26,7 +26,7 @@ const MOST_REGION: usize = 600;
 /// Draws of a block that lies within the region.
 const DRAWS: u32 = 16;
 /// Attempts in vain before the search starts over, and one for every four blocks.
-const PATIENCE: u64 = 10;
+const STAGNATION_LIMIT: u64 = 10;
 /// The most levels of blocks taken apart in a step, fewer than this, and the most parts.
 const DEPTH: u32 = 7;
 const MOST_PARTS: usize = 200;
@@ -321,7 +321,7 @@ impl Search for BlockSearch {
         self.spend_work(run, 1)?;
         self.settle_attempt();
         let blocks = self.forest.roots().len();
-        if self.courses == 0 || self.failures > PATIENCE + blocks as u64 / 4 || blocks == 1 {
+        if self.courses == 0 || self.failures > STAGNATION_LIMIT + blocks as u64 / 4 || blocks == 1 {
             return self.begin_course(run);
         }
         self.joins.vary_noise(&mut self.rng);

@@ -28,7 +28,7 @@ const FIRST: usize = 16;
 /// The most buffers of a neighbourhood.
 const MOST: usize = 384;
 /// Steps without a smaller excess before the ceiling rises.
-const PATIENCE: u64 = 300;
+const STAGNATION_LIMIT: u64 = 300;
 
 /// A large neighbourhood search that can be resumed.
 #[derive(Clone, Debug)]
@@ -335,7 +335,7 @@ impl Search for LnsSearch {
         if let Verdict::Feasible(places) = &answer {
             self.take_places(run, &freed, places)?;
         }
-        if self.failures > PATIENCE {
+        if self.failures > STAGNATION_LIMIT {
             self.relax_ceiling(run);
         }
         Ok(true)
