@@ -25,12 +25,12 @@ impl Verified {
         if is_draft {
             let timeline = simulate_schedule(&schedule, Some(problem.capacity))?;
             let offsets = schedule.best_fit(&timeline);
-            return Self::place_and_verify(problem, schedule.with_offsets(&timeline, &offsets));
+            return Self::validate_and_simulate(problem, schedule.with_offsets(&timeline, &offsets));
         }
-        Self::place_and_verify(problem, schedule)
+        Self::validate_and_simulate(problem, schedule)
     }
 
-    fn place_and_verify(problem: &SchedulingProblem, schedule: Schedule) -> Result<Self, ScheduleError> {
+    fn validate_and_simulate(problem: &SchedulingProblem, schedule: Schedule) -> Result<Self, ScheduleError> {
         let audited = validate_schedule(problem, &schedule, None)?;
         let timeline = simulate_schedule(&schedule, Some(problem.capacity))?;
         Ok(Self { schedule, timeline, height: audited.height })
@@ -50,7 +50,7 @@ impl Verified {
         problem: &SchedulingProblem,
         offsets: &[Offset],
     ) -> Result<Self, ScheduleError> {
-        Self::place_and_verify(problem, self.schedule.clone().with_offsets(&self.timeline, offsets))
+        Self::validate_and_simulate(problem, self.schedule.clone().with_offsets(&self.timeline, offsets))
     }
 
     /// The placement problem of its buffers. Errors are as of [`Schedule::placement_problem`].
