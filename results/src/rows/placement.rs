@@ -27,7 +27,7 @@ numbers! {
     Point { elapsed_ns, height, bound }
 }
 
-/// A row of a planner on an instance.
+/// A row of a planner on an instance. It is the oldest row, and keeps its name.
 pub type Record = Row<PlannerRun>;
 
 run_table! {

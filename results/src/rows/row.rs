@@ -125,7 +125,7 @@ macro_rules! run_table {
             pub wall_limit_ns: Option<u64>,
             /// Memory limit of the process in bytes.
             pub memory_limit_bytes: Option<u64>,
-            /// Work limit in the units of who ran; of a scheduler, simulated iterations.
+            /// Work limit in the planner's or scheduler's units; a scheduler's are simulated iterations.
             pub work_limit: Option<u64>,
         ] $($rest)*);
     };
@@ -134,7 +134,7 @@ macro_rules! run_table {
             /// The mechanism that enforced the limits: `cgroup-v2`, `cgroup-v1`, `rlimit`, `none`.
             pub mechanism: String,
             /// How the run ended. With limited memory, `feasible` and `optimal` mean that the bytes in use fit at every
-            /// moment; whether a plan of their offsets fits too is said apart.
+            /// moment; whether a plan of their offsets fits too is recorded separately.
             pub status: $crate::rows::Status,
             /// Why the run stopped, if the child could report it.
             pub stop: Option<planlab_dsa::Stop>,

@@ -56,8 +56,8 @@ impl Status {
             && !matches!(self, Self::Unknown | Self::Unsupported | Self::Timeout | Self::Interrupted)
     }
 
-    /// Whether the row was to have an answer and has none: it failed, found nothing or ran out of time. A planner that
-    /// does not support the instance was not to have one, nor was a run that a user ended.
+    /// Whether an answer was expected but is missing: the run failed, found nothing or ran out of time. None is expected
+    /// of a planner that does not support the instance, or of a run that a user ended.
     #[must_use]
     pub const fn lacks_answer(self) -> bool {
         !self.is_answer() && !matches!(self, Self::Unsupported | Self::Interrupted)
