@@ -161,7 +161,7 @@ fn simulate_prints_what_a_pool_reserves_and_costs() {
 }
 
 #[test]
-fn simulate_says_where_the_memory_ended() {
+fn simulate_names_the_buffer_that_ran_out_of_memory() {
     let folder = folder_with("t.csv", "id,lower,upper,size\nx,0,3,4096\ny,1,2,1024\nz,2,5,4096\n");
     let arguments = ["simulate", "t.csv", "--allocator", "cupy1-pool", "--capacity", "6000"];
     let row = json(folder.path(), &arguments, 3);

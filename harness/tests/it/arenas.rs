@@ -81,7 +81,7 @@ fn figures_are_of_each_arena() {
 }
 
 #[test]
-fn no_step_is_said_of_a_sum() {
+fn sum_of_arenas_has_no_step() {
     let folder = planned();
     let said = |words: &[&str]| run(folder.path(), words, 0).0;
     let line = |text: &str, start: &str| {

@@ -98,7 +98,7 @@ fn a_full_disk_is_exit_code_3_and_leaves_nothing() {
 }
 
 #[test]
-fn a_plan_that_lies_is_exit_code_4_with_buffers_and_steps() {
+fn invalid_plan_exits_with_4_and_names_buffers_and_steps() {
     let folder = folder_with("t.csv", "id,lower,upper,size,alignment\na,0,4,8,4\nb,2,6,8,4\n");
     let plan = |a: &str, b: &str| {
         format!(

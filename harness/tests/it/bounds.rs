@@ -21,7 +21,7 @@ fn read(folder: &Path, name: &str) -> Value {
 }
 
 #[test]
-fn a_bound_above_the_load_says_how_it_was_had() {
+fn bound_above_the_load_names_its_evidence() {
     let folder = folder_with_trace();
     let bound = json(folder.path(), &["bound", "t.csv"], 0);
     assert_eq!((bound["load"].as_u64(), bound["bound"].as_u64()), (Some(20), Some(21)));
@@ -63,7 +63,7 @@ fn a_signal_leaves_what_was_proved() {
 }
 
 #[test]
-fn what_failed_is_one_line_and_what_was_cut_short_is_told() {
+fn failed_argument_has_one_line_and_a_cut_one_is_reported() {
     let folder = folder_with_trace();
     assert_shows(&folder, &["bound", "t.csv"], 0, &["found nothing higher: "]);
     run(folder.path(), &[&ENDLESS[..], &["u.csv"]].concat(), 0);

@@ -93,7 +93,7 @@ fn more_time_is_a_new_search_from_the_old_plan() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_made_is_told() {
+fn folder_that_cannot_be_created_is_reported() {
     let folder = folder_with("t.csv", net(1));
     write(folder.path(), "kept", "no folder");
     assert_tells(&folder, &["plan", "t.csv", "--cache", "kept"], 2, &["kept"]);

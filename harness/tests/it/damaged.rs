@@ -38,7 +38,7 @@ fn name(path: &Path) -> String {
 }
 
 #[test]
-fn a_shard_that_is_gone_is_told_by_every_reader() {
+fn missing_shard_is_reported_by_every_reader() {
     let folder = benched();
     json(folder.path(), &["audit", "store"], 0);
     let shards = files(folder.path(), "shards");

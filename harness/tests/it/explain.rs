@@ -72,7 +72,7 @@ fn a_pool_like_pytorchs_reserves_what_pytorch_did() {
 }
 
 #[test]
-fn what_was_left_out_is_told() {
+fn dropped_buffers_are_reported() {
     let folder = with_sample(RESNET, "late.pickle.zst");
     for words in [&["import", "late.pickle.zst", "-o", "t.csv"][..], &["bound", "late.pickle.zst"]] {
         let (_, stderr) = run(folder.path(), words, 0);
@@ -165,7 +165,7 @@ fn an_explanation_adds_up() {
 }
 
 #[test]
-fn an_explanation_says_why_memory_ran_out() {
+fn explanation_names_why_memory_ran_out() {
     let folder = with_sample(SNAPSHOT, "s.pickle");
     let explained = json(folder.path(), &["explain", "s.pickle"], 0);
     assert_eq!(explained["failures_in_all"], 1);
@@ -384,7 +384,7 @@ fn outputs_may_overwrite_inputs_in_the_plan_that_is_compared() {
 }
 
 #[test]
-fn where_a_file_places_its_buffers_what_is_free_lies_between_them() {
+fn free_space_of_a_file_with_offsets_is_known() {
     let folder = with_sample("samples/small_cnn.tflite.zst", "cnn.tflite.zst");
     sample(folder.path(), "samples/jax_mlp.hlo.pb.zst", "mlp.hlo.pb.zst");
     for file in ["cnn.tflite.zst", "mlp.hlo.pb.zst"] {

@@ -186,7 +186,7 @@ fn a_program_does_not_outlive_a_killed_bench() {
 }
 
 #[test]
-fn capacity_and_threads_are_told() {
+fn program_receives_capacity_and_threads() {
     let folder = folder();
     let told = || std::fs::read_to_string(folder.path().join("told")).expect("told").trim().to_owned();
     plan(folder.path(), "tell", &["--threads", "1"], 0);
@@ -342,7 +342,7 @@ fn ratios_of_nothing_are_refused() {
 }
 
 #[test]
-fn a_planner_whose_program_is_missing_is_told_from_a_misspelt_one() {
+fn missing_program_and_misspelt_planner_have_different_errors() {
     let folder = folder();
     let told = |words: &[&str]| run(folder.path(), words, 2).1;
     let bench = ["bench", "--workload", "synthetic/uniform/n40/s1", "--dry-run", "--planner"];

@@ -81,7 +81,7 @@ fn a_foreign_folder_is_refused_whatever_its_files_are_called() {
 }
 
 #[test]
-fn results_and_what_is_made_of_them_lie_apart() {
+fn output_folder_that_overlaps_the_store_is_refused() {
     let folder = with_store();
     fs::create_dir(folder.path().join("d")).expect("writable");
     fs::rename(folder.path().join("store"), folder.path().join("d/store")).expect("ours");
@@ -205,7 +205,7 @@ fn no_planner_runs_for_a_plan_that_cannot_be_written() {
 }
 
 #[test]
-fn what_was_found_is_told_though_the_disk_is_full() {
+fn full_disk_does_not_hide_the_result() {
     if !Path::new("/dev/full").exists() {
         return;
     }
@@ -290,7 +290,7 @@ const BLOCKED: [&[&str]; 10] = [
 ];
 
 #[test]
-fn an_interrupted_verb_leaves_nothing_and_says_130() {
+fn interrupted_verb_leaves_no_files_and_exits_with_130() {
     for words in BLOCKED {
         for signal in [Signal::INT, Signal::TERM] {
             let folder = stuck();

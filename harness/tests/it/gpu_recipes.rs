@@ -236,7 +236,7 @@ esac"#,
 }
 
 #[test]
-fn a_record_without_time_has_clocks_and_says_what_is_missing() {
+fn record_without_dates_has_clocks_and_lists_missing_steps() {
     let pack = Pack::new();
     assert_has(&run(pack.simulated().arg("0"), 3), &["a planted overlap was found"]);
     let missing = pack.missing();
@@ -260,7 +260,7 @@ fn a_record_without_time_has_clocks_and_says_what_is_missing() {
 }
 
 #[test]
-fn record_of_earlier_steps_says_that_an_overlap_was_not_found() {
+fn record_of_earlier_steps_keeps_a_missed_overlap() {
     let pack = Pack::with_script(
         r#"case "$*" in
 *saboteur/overlap*) if [ -e blind ]; then echo "all is well"; else exec REAL "$@"; fi;;

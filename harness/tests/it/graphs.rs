@@ -118,7 +118,7 @@ fn a_better_order_and_safety_in_all_orders() {
 }
 
 #[test]
-fn streams_and_keys_are_taken_as_they_are() {
+fn streams_of_the_file_and_model_keys_are_used_unchanged() {
     // Both branches on one stream, the join on another: there is one legal order, in which every plan is valid.
     let streams = BRANCHES.replace("{\"op\":\"j\",", "{\"op\":\"j\",\"stream\":1,");
     let folder = folder_with("g.jsonl", streams);

@@ -16,7 +16,7 @@ fn text(folder: &Path, arguments: &[&str]) -> String {
 }
 
 #[test]
-fn every_verb_says_the_same_load_and_bound() {
+fn every_verb_reports_the_same_load_and_bound() {
     let folder = folder_with("t.csv", CHAIN);
     let at = folder.path();
     let plan = json(at, &["plan", "t.csv", "-o", "p.csv"], 0);

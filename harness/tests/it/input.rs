@@ -115,7 +115,7 @@ fn ids_that_begin_with_a_hash_are_no_comments() {
 }
 
 #[test]
-fn a_terminal_is_told_nothing_that_it_obeys() {
+fn control_sequences_never_reach_the_terminal() {
     let (name, trace) = ("t\x1b[2J.csv", "id,lower,upper,size\na\x1b[31m,0,2,64\nb\u{9b}2J,1,3,32\n");
     let folder = folder_with(name, trace);
     write(folder.path(), "p.csv", "id,offset\na\x1b[31m,0\nb\u{9b}2J,0\n");

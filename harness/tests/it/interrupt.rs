@@ -62,7 +62,7 @@ fn at_any_moment_there_is_an_answer() {
 }
 
 #[test]
-fn a_comparison_that_is_cut_short_says_so() {
+fn interrupted_comparison_is_reported() {
     let compare = |planners: [&str; 3], moment: Option<u64>| {
         let folder = tempdir().expect("a folder");
         let mut all = vec!["compare", LARGE, "--time-limit", "1h"];

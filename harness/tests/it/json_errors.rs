@@ -53,7 +53,7 @@ fn an_error_is_one_object_with_its_file_and_line() {
 }
 
 #[test]
-fn wrong_usage_is_told_in_one_sentence() {
+fn wrong_usage_is_reported_in_one_sentence() {
     let folder = tempdir().expect("a folder");
     let verbless = "no verb is named; `planlab --help` lists them";
     for (arguments, expected) in [

@@ -138,7 +138,7 @@ fn a_table_has_a_line_for_each_contender() {
 }
 
 #[test]
-fn plans_from_files_are_told_apart() {
+fn plans_from_files_are_named_by_file() {
     let folder = folder();
     for (name, offset) in [("tight.csv", 9216), ("loose.csv", 20_000)] {
         let rows = ["x,0,3,4096,0", "y,1,2,1024,4096", "z,2,5,4096,5120"].join("\n");
@@ -175,7 +175,7 @@ fn what_is_held_during_a_propagation_is_read_of_pools_and_plans_alike() {
 }
 
 #[test]
-fn threads_that_no_range_of_addresses_is_left_for_are_told_so() {
+fn too_many_threads_for_the_address_space_is_reported() {
     let folder = folder();
     let (rows, _) = replay(folder.path(), &["--allocator", "tlsf", "--threads", "64"], 3);
     let row = row_of(&rows, "tlsf");
@@ -185,7 +185,7 @@ fn threads_that_no_range_of_addresses_is_left_for_are_told_so() {
 }
 
 #[test]
-fn the_loop_is_taken_off_where_it_was_played() {
+fn empty_loop_time_is_subtracted_if_measured() {
     let folder = folder();
     let arguments = ["replay", "t.csv", "--allocator", "tlsf", "--allocator", "empty-loop"];
     let (text, _) = run(folder.path(), &[&arguments[..], &QUICK].concat(), 0);

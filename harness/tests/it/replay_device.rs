@@ -146,7 +146,7 @@ fn a_planted_overlap_is_found_on_the_device() {
 }
 
 #[test]
-fn operations_take_their_time_where_the_trace_says_what_a_step_is() {
+fn operations_are_timed_if_the_step_unit_is_known() {
     let folder = folder_with("trace.csv", TRACE);
     let arguments = ["--allocator", "cuda-malloc", "--work", "operations"];
     let (_, stderr) = run(folder.path(), &[&["replay", "trace.csv"], &arguments[..], &QUICK].concat(), 2);
@@ -179,7 +179,7 @@ fn a_process_that_dies_costs_its_rows_alone() {
 }
 
 #[test]
-fn too_little_memory_is_said() {
+fn out_of_memory_on_the_device_is_reported() {
     let folder = folder_with("trace.csv", TRACE);
     let arguments =
         ["--allocator", "cuda-malloc", "--allocator", "device", "--work", "kernels", "--capacity", "4MiB"];
@@ -232,7 +232,7 @@ fn what_cannot_be_played_is_refused_before_anything_runs() {
 }
 
 #[test]
-fn without_a_driver_the_reason_is_said() {
+fn missing_driver_is_reported() {
     if planlab_replay::cuda::probe().is_ok() {
         return;
     }

@@ -63,7 +63,7 @@ fn a_killed_bench_goes_on_where_it_was() {
 }
 
 #[test]
-fn a_log_has_lines_that_say_how_far_a_bench_is() {
+fn log_of_a_bench_has_progress_lines() {
     let lines = |seconds: &str| {
         let folder = tempdir().expect("a folder");
         let output = Command::new(env!("CARGO_BIN_EXE_planlab"))

@@ -32,7 +32,7 @@ fn the_programs_output_and_code_are_its_own() {
 }
 
 #[test]
-fn a_period_is_planned_and_told() {
+fn planned_requests_of_a_period_are_reported() {
     let folder = tempfile::tempdir().expect("writable");
     let words = ["run", "--report", "report.json", "--min-size", "1KiB", "--", "awk", PERIOD];
     let (stdout, stderr) = run(folder.path(), &words, 0);
@@ -56,7 +56,7 @@ fn a_recorded_trace_is_one_that_other_verbs_take() {
 }
 
 #[test]
-fn what_cannot_be_run_is_said() {
+fn program_that_cannot_run_is_reported() {
     let folder = tempfile::tempdir().expect("writable");
     assert_tells(&folder, &["run", "--", "/no/such/program"], 2, &["/no/such/program"]);
     assert_tells(&folder, &["run", "--library", "missing.so", "--", "true"], 2, &["missing.so"]);

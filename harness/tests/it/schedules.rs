@@ -50,7 +50,7 @@ fn resnet50_at_512_keeps_swaps_and_recomputes_as_published() {
 }
 
 #[test]
-fn a_schedule_is_written_checked_and_refused_if_it_lies() {
+fn false_claim_of_a_written_schedule_is_refused() {
     let folder = folder_with("mine.toml", MACHINE);
     let net = ["schedule", "alexnet", "--batch", "192", "--machine", "mine.toml"];
     let with = |more: &[&'static str]| [net.as_slice(), more].concat();

@@ -59,7 +59,7 @@ fn a_legal_order_breaks_the_counter_and_not_the_plan_by_operations() {
 }
 
 #[test]
-fn legal_orders_are_played_in_turn_and_misses_are_told() {
+fn legal_orders_are_played_in_turn_and_misses_counted() {
     let folder = tempdir().expect("a folder");
     let keys: Vec<String> = (0..6).map(|seed| format!("model/googlenet/infer/b1/order{seed}")).collect();
     let mut words = vec!["simulate", "--json", "--allocator", "profile-guided*", "--iterations", "2"];
@@ -103,7 +103,7 @@ fn what_a_plan_by_operations_holds_of_sentences_is_less_than_the_pool() {
 }
 
 #[test]
-fn without_operations_it_is_not_played_and_says_why() {
+fn trace_without_operations_is_unavailable_with_a_reason() {
     let folder = folder_with("t.csv", "id,lower,upper,size\nx,0,3,4096\ny,1,2,1024\n");
     let object = json(folder.path(), &["simulate", "t.csv", "--allocator", "profile-guided/scoped"], 3);
     assert_eq!(

@@ -63,7 +63,7 @@ fn two_tables_have_a_blank_line_between_them() {
 }
 
 #[test]
-fn a_verb_without_a_table_says_what_it_says() {
+fn verb_without_a_table_prints_its_usual_text() {
     let folder = folder_with("t.csv", TRACE);
     run(folder.path(), &["plan", "t.csv", "-o", "p.csv"], 0);
     assert_shows(&folder, &["verify", "t.csv", "p.csv", "--table", "latex"], 0, &["valid"]);

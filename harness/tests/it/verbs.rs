@@ -262,7 +262,7 @@ fn a_bench_becomes_a_report_an_audit_and_a_merge() {
 }
 
 #[test]
-fn doctor_says_what_enforces_limits() {
+fn doctor_reports_what_enforces_limits() {
     let folder = tempdir().expect("a folder");
     let doctor = json(folder.path(), &["doctor"], 0);
     let topics: Vec<&str> =

@@ -45,7 +45,7 @@ fn more_work_is_another_cell() {
 }
 
 #[test]
-fn a_limit_that_is_not_honoured_is_told_and_left_out() {
+fn limit_without_effect_is_reported_and_omitted() {
     let folder = tempdir().expect("a folder");
     let words = ["plan", WORKLOAD, "--planner", "best-fit", "--threads", "2", "--json"];
     let (stdout, stderr) = run(folder.path(), &words, 0);

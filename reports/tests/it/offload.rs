@@ -112,7 +112,7 @@ pub(crate) fn report(rows: &[ScheduleRow]) -> Files {
 }
 
 #[test]
-fn the_first_screen_says_what_fits_and_at_which_price() {
+fn first_screen_reports_what_fits_and_its_slowdown() {
     let files = report(&rows());
     files.has("offload.html", [
         "6 rows of training by 4 schedulers: 1 net (resnet50) on 1 machine (x86-pcie3), in 14.95 GB. 5 of 6 runs have a \
@@ -262,7 +262,7 @@ fn timelines_are_drawn_where_the_store_has_them() {
 }
 
 #[test]
-fn a_page_draws_so_many_events_and_says_what_it_leaves_out() {
+fn page_limits_drawn_events_and_counts_omitted_schedules() {
     let whole = timeline();
     let spans = vec![whole.spans[0].clone(); 23_999];
     let timelines = [("d".repeat(64), Timeline { spans, ..whole.clone() }), ("e".repeat(64), whole)];

@@ -227,7 +227,7 @@ fn front_stays_whole_beside_other_machines_in_some_capacities() {
 }
 
 #[test]
-fn fronts_of_one_name_are_told_apart() {
+fn fronts_of_machines_with_one_name_stay_separate() {
     let all: Vec<ScheduleRow> = rows().into_iter().chain(rows().into_iter().map(on_other_rates)).collect();
     let files = report(&all);
     files.has(

@@ -445,7 +445,7 @@ fn hosts_flags_and_limits_are_compared() {
 }
 
 #[test]
-fn a_reader_is_told_what_weakens_a_comparison() {
+fn remarks_name_what_weakens_a_comparison() {
     let late = one(|row| row.started_ns = 100);
     assert!(late.remarks.contains(&Remark::NotInTurns), "{:?}", late.remarks);
     let few = one(|row| row.samples_ns = vec![900]);

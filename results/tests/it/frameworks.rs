@@ -55,7 +55,7 @@ fn a_bad_line_is_named_with_its_file_and_the_reason() {
 }
 
 #[test]
-fn a_line_that_was_cut_short_is_left_out_and_told() {
+fn torn_last_line_is_skipped_and_reported() {
     let whole = line("glibc", 0, 1, "x");
     let folder = folder(&(whole.clone() + &whole[..40]));
     assert_eq!(read(folder.path()).len(), 1);

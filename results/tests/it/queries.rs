@@ -84,7 +84,7 @@ fn gap_of(row: &Record, bests: &BTreeMap<&str, Best>) -> Option<f64> {
 }
 
 #[test]
-fn who_plans_best() {
+fn best_planners_match_the_rows() {
     let (store, rows) = curated();
     let bests = bests(&rows);
     let counts = |row: &&Record| row.repetition == 0 && row.target_bytes.is_none() && row.status.is_answer();
@@ -324,7 +324,7 @@ fn an_empty_store_has_empty_tables() {
 }
 
 #[test]
-fn what_is_no_question_is_an_error_that_says_so() {
+fn invalid_query_is_an_error_that_names_its_cause() {
     let folder = store_of(&[row("a", 0)]);
     let tables = Tables::open(folder.path()).expect("tables");
     let named = [

@@ -93,7 +93,7 @@ pub(super) fn links(text: &str) -> Vec<(usize, String)> {
 }
 
 #[test]
-fn a_page_is_taken_apart() {
+fn page_is_parsed_into_anchors_links_and_blocks() {
     let text = "# One `two`: three\n[a](x.md#y) `[no](link)` ![p](p.svg)\n```sh out\n# not [a](b)\n```\n# One two three\n";
     let page = Page { name: "page.md".to_owned(), text: text.to_owned() };
     assert_eq!(page.anchors(), ["one-two-three", "one-two-three-1"]);

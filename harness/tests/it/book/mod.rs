@@ -101,7 +101,7 @@ fn the_reference_has_every_field_that_plan_prints() {
 }
 
 #[test]
-fn commands_do_what_the_pages_say() {
+fn commands_print_what_the_pages_show() {
     let lists = commands::Lists::read(&root());
     let pages = book();
     let mut failures: Vec<String> = std::thread::scope(|scope| {

@@ -55,7 +55,7 @@ fn the_papers_ratios_stand_beside_ours() {
 }
 
 #[test]
-fn a_figure_that_lies_elsewhere_is_said_to() {
+fn measured_memory_above_the_published_is_marked() {
     let mut rows = memory();
     rows[0].performance.reserved_peak += 1 << 30;
     let files = report(&rows);

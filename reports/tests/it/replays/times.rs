@@ -85,7 +85,7 @@ fn times_below_a_nanosecond_are_shown_as_they_are() {
 }
 
 #[test]
-fn the_empty_loop_of_the_same_run_is_taken_off() {
+fn empty_loop_of_the_same_run_is_subtracted() {
     let untouched = |row: ReplayRow| row.with(|row| row.work = Work::None);
     let files = report(&[
         on("a", "", untouched(host("empty-loop", 1, 3))),
@@ -141,7 +141,7 @@ fn machines_and_devices_share_no_figure() {
 }
 
 #[test]
-fn machines_of_one_name_are_told_apart_and_simulated_memory_has_one_row() {
+fn machines_of_one_name_have_rows_of_their_own() {
     let later = |row: ReplayRow| on("abcdefghij", "Same", row.with(|row| row.started_ns = 2));
     let pool = || row(ALEXNET, "cupy4-pool", &[459_276_288; 5]);
     let files = report(&[
@@ -171,7 +171,7 @@ fn threads_have_latency_and_the_wait_for_locks() {
 }
 
 #[test]
-fn what_a_plan_saves_is_said_by_request_and_by_propagation() {
+fn savings_are_reported_by_request_and_by_propagation() {
     // Processes differ far more than contenders do, so they are compared pairwise.
     let on_device = |contender: &str, l2_bytes: u64, times: [u64; 6]| -> Vec<ReplayRow> {
         let process = |(repetition, wall_ns): (u32, u64)| {

@@ -93,7 +93,7 @@ fn rows_whose_instance_is_not_in_the_store_have_pages_without_pictures() {
 }
 
 #[test]
-fn a_damaged_store_has_a_report_that_says_so() {
+fn report_of_a_damaged_store_names_the_damage() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let root = dir.path().join("store");
     store(&root);

@@ -47,7 +47,7 @@ fn places<'n>(page: &str, names: &[&'n str]) -> Vec<&'n str> {
 }
 
 #[test]
-fn the_front_page_names_who_has_no_answer() {
+fn front_page_names_planners_without_an_answer() {
     let files = files();
     let index = files.text("index.html");
     index.has(["1 row ended without an answer: late 1."]);

@@ -47,7 +47,7 @@ fn the_leaderboard_counts_answers_and_failures() {
 }
 
 #[test]
-fn leaderboards_by_suite_say_what_was_compared() {
+fn leaderboards_by_suite_name_the_compared_cells() {
     let (_dir, files) = written();
     insta::assert_snapshot!(files.text("tables/leaderboard-test.csv"), @r#"
     planner,common_gap,common_time_ns,workloads,cells,answers,optimal,mean_gap,mean_time_ns,no_answer,failures
