@@ -94,8 +94,8 @@ pub(crate) fn end_of(child: &mut Child) -> Tail {
 ///
 /// If waiting for the child fails.
 pub(crate) fn reap_child(child: &mut Child) -> io::Result<ExitStatus> {
-    let patience = Instant::now() + GRACE;
-    while Instant::now() < patience {
+    let deadline = Instant::now() + GRACE;
+    while Instant::now() < deadline {
         if has_ended(child.id())? {
             return collect_child(child);
         }

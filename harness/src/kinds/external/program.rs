@@ -67,14 +67,14 @@ pub(crate) fn follow(
     let ends = wait(child);
     let mut peak = None;
     let mut halt = None;
-    let mut patience = FIRST_LOOK;
+    let mut interval = FIRST_LOOK;
     let ended = loop {
-        match ends.recv_timeout(patience) {
+        match ends.recv_timeout(interval) {
             Ok(ended) => break Some(ended),
             Err(RecvTimeoutError::Disconnected) => break None,
             Err(RecvTimeoutError::Timeout) => {}
         }
-        patience = (patience * 2).min(LOOK);
+        interval = (interval * 2).min(LOOK);
         peak = peak.max(peak_rss_of(pid));
         let told = run.tick(WORK_OF_A_LOOK).and_then(|()| look(run));
         let patient =
@@ -103,7 +103,7 @@ pub(crate) fn follow(
 
 /// The end of what a program prints to stdout, then to stderr; empty if it cannot be started. If it does not end in
 /// time, it is killed with all that it started, and the result is `None`.
-pub(crate) fn output_within(words: &[OsString], patience: Duration) -> Option<String> {
+pub(crate) fn output_within(words: &[OsString], timeout: Duration) -> Option<String> {
     let Ok(mut command) = launch::launch_command(words, Path::new("/dev/null")) else {
         return Some(String::new());
     };
@@ -112,7 +112,7 @@ pub(crate) fn output_within(words: &[OsString], patience: Duration) -> Option<St
     let streams = [read_tail(child.stdout.take(), TAIL), read_tail(child.stderr.take(), TAIL)];
     let pid = child.id();
     let ends = wait(child);
-    let ended = ends.recv_timeout(patience);
+    let ended = ends.recv_timeout(timeout);
     if ended.is_err() {
         kill(pid, false, &ends);
     }

@@ -25,7 +25,7 @@ use rustix::fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags};
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, open, openat, unlinkat};
 
 const WORD: usize = size_of::<u64>();
-/// Longer patience than this is not granted: other processes wait.
+/// The longest time limit that a letter gets: other processes wait.
 const LONGEST: Duration = Duration::from_secs(10);
 /// The stack that planning needs, in bytes.
 const STACK: usize = 8 << 20;
