@@ -31,14 +31,17 @@ impl MailboxWriter {
     }
 
     pub(crate) fn put(&mut self, payload: &[u8]) -> io::Result<()> {
-        self.written += 1;
+        let sequence = self.written + 1;
         let mut slot = Vec::with_capacity(HEADER + payload.len());
-        slot.extend_from_slice(&self.written.to_le_bytes());
+        slot.extend_from_slice(&sequence.to_le_bytes());
         slot.extend_from_slice(&(payload.len() as u64).to_le_bytes());
         slot.extend_from_slice(blake3::hash(payload).as_bytes());
         slot.extend_from_slice(payload);
-        let at = usize::from(self.written.is_multiple_of(2));
-        self.files[at].write_all_at(&slot, 0)
+        let at = usize::from(sequence.is_multiple_of(2));
+        self.files[at].write_all_at(&slot, 0)?;
+        // A write that fails may have spoilt its file: the next one goes there again.
+        self.written = sequence;
+        Ok(())
     }
 }
 
@@ -92,5 +95,20 @@ mod tests {
         writer.put(b"twenty").expect("writable");
         writer.files[1].write_all_at(&[0xff; 4], HEADER as u64 + 2).expect("writable");
         assert_eq!(latest(&mailbox, "plan", 9).as_deref(), Some(&b"thirty"[..]));
+    }
+
+    #[test]
+    fn writes_that_fail_leave_the_other_file_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mailbox = folder.path().join("0");
+        let mut drawer = Drawer::create(&mailbox, "plan").expect("writable");
+        drawer.put(b"thirty").expect("writable");
+        let read_only = File::open(&paths(&mailbox, "plan")[1]).expect("readable");
+        let writable = std::mem::replace(&mut drawer.files[1], read_only);
+        assert!(drawer.put(b"twenty").is_err() && drawer.put(b"ten").is_err());
+        assert_eq!(latest(&mailbox, "plan", 9).as_deref(), Some(&b"thirty"[..]));
+        drawer.files[1] = writable;
+        drawer.put(b"ten").expect("writable");
+        assert_eq!(latest(&mailbox, "plan", 9).as_deref(), Some(&b"ten"[..]));
     }
 }
