@@ -187,15 +187,16 @@ impl<'a, K: Kind> Session<'a, K> {
         session
     }
 
-    /// Waits for the next cell to begin; after the last one, for the child's end.
+    /// Waits for the next cell to begin.
     fn await_next(&mut self) {
-        let next = self.order.cells.get(self.found.len()).or(self.order.cells.last());
+        let next = self.order.cells.get(self.found.len());
         self.deadline = Instant::now() + next.map_or(Duration::ZERO, K::limit_to_begin);
     }
 
-    /// Follows the child until it is done or killed. With `None` the exit status gives the reason.
+    /// Follows the child until it has given all answers, ended or was killed. With `None` the exit status gives the
+    /// reason.
     fn follow(&mut self, child: &Child, lines: &Lines) -> Option<Death> {
-        loop {
+        while self.found.len() < self.order.cells.len() {
             if self.cancel.is_cancelled() {
                 self.stop_and_collect(child, lines);
                 return Some(Death::Interrupted);
@@ -219,6 +220,7 @@ impl<'a, K: Kind> Session<'a, K> {
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
+        None
     }
 
     /// Handles the last lines of a child that has ended. Another process may hold its stdout open.

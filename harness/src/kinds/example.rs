@@ -4,7 +4,8 @@
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use planlab_dsa::CancelToken;
 use serde::{Deserialize, Serialize};
@@ -12,6 +13,9 @@ use serde::{Deserialize, Serialize};
 use crate::cells::{CellContext, CellEnd, Kind, MailboxWriter, Order, Supervisor, latest, sabotage, serve};
 use crate::process::Death;
 use crate::shell::exit::Failure;
+
+/// How long a child may take until it begins.
+const TO_BEGIN: Duration = Duration::from_secs(60);
 
 struct Powers;
 
@@ -21,6 +25,8 @@ enum Then {
     Continue,
     Hang,
     Crash,
+    /// Answers, and then does not end.
+    Linger,
 }
 
 impl Kind for Powers {
@@ -45,7 +51,7 @@ impl Kind for Powers {
         let mut power = base;
         writer.put(power.to_string().as_bytes())?;
         match then {
-            Then::Continue => {}
+            Then::Continue | Then::Linger => {}
             Then::Hang => sabotage::hang(),
             Then::Crash => std::process::abort(),
         }
@@ -56,11 +62,11 @@ impl Kind for Powers {
     }
 
     fn limit_to_begin(_: &(u64, Then)) -> Duration {
-        Duration::from_secs(60)
+        TO_BEGIN
     }
 
     fn limit_from_begin(_: &String, &(_, then): &(u64, Then)) -> Duration {
-        if then == Then::Hang { Duration::from_millis(300) } else { Duration::from_secs(60) }
+        if then == Then::Hang { Duration::from_millis(300) } else { TO_BEGIN }
     }
 
     fn kept(_: &String, mailbox: &Path) -> Option<Vec<u8>> {
@@ -68,10 +74,13 @@ impl Kind for Powers {
     }
 
     /// For the test only: gives the answers a stream of their own, because the test runner writes to stdout first.
-    fn prepare(_: &(u64, Then), command: &mut Command) {
+    fn prepare(&(_, then): &(u64, Then), command: &mut Command) {
         let mut shell = Command::new("sh");
         shell.args(["-c", "exec \"$0\" --exact \"$1\" --nocapture 9>&1 1>&2"]);
-        shell.arg(std::env::current_exe().expect("a path")).arg(Self::VERB).env("PLANLAB_EXAMPLE", "1");
+        shell
+            .arg(std::env::current_exe().expect("a path"))
+            .arg(Self::VERB)
+            .env("PLANLAB_EXAMPLE", format!("{:?}", then));
         shell.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         *command = shell;
     }
@@ -79,10 +88,13 @@ impl Kind for Powers {
 
 #[test]
 fn child() {
-    if std::env::var_os("PLANLAB_EXAMPLE").is_some() {
+    if let Some(then) = std::env::var_os("PLANLAB_EXAMPLE") {
         let answers = std::fs::OpenOptions::new().write(true).open("/proc/self/fd/9").expect("a stream");
         rustix::stdio::dup2_stdout(answers).expect("a stream");
         serve::<Powers>().expect("it answers");
+        if then == "Linger" {
+            sleep(TO_BEGIN);
+        }
     }
 }
 
@@ -106,4 +118,11 @@ fn cells_that_share_a_child_end_on_their_own() {
 fn source_that_cannot_be_read_is_named() {
     let end = run_cells("many", &[(2, Then::Continue)]).remove(0).end;
     assert!(matches!(end, Err(Death::Unreadable(reason)) if reason.contains("invalid digit")));
+}
+
+#[test]
+fn child_that_hangs_after_its_answers_is_killed_soon() {
+    let begun = Instant::now();
+    assert_eq!(run_cells("1000", &[(2, Then::Linger)]).remove(0).end, Ok(512));
+    assert!(begun.elapsed() < TO_BEGIN / 2);
 }
