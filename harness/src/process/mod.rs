@@ -7,8 +7,6 @@ pub(crate) mod limits;
 mod orphans;
 mod parent;
 mod tail;
-#[cfg(feature = "reports")]
-mod talk;
 mod usage;
 
 pub(crate) use child::{cancel_on_term, die_with_parent, limit_address_space, receive_request, send_reply};
@@ -19,6 +17,4 @@ pub(crate) use parent::{
     Death, Lines, confine_child, death_cause, end_of, hidden_command, listen_to, reap_child, send_request,
 };
 pub(crate) use tail::{Tail, read_tail};
-#[cfg(feature = "reports")]
-pub(crate) use talk::talk_to_child;
 pub(crate) use usage::{ProcessUsage, measured, peak_rss_of};

@@ -6,15 +6,22 @@ mod child;
 mod shown;
 
 use std::io::{self, BufRead as _, BufReader, Read as _};
-use std::process::ChildStdout;
-use std::thread::available_parallelism;
+use std::process::{Child, ChildStdout};
+use std::sync::mpsc;
+use std::thread::{self, available_parallelism};
+use std::time::Duration;
 
+use planlab_dsa::CancelToken;
 use planlab_results::queries::STACK;
+use rustix::process::Signal;
 
 use crate::cli::QueryArgs;
 use crate::inputs::records;
 use crate::process::limits::{Cgroup, Mechanism};
-use crate::process::{Death, death_cause, hidden_command, talk_to_child};
+use crate::process::{
+    Death, confine_child, death_cause, end_of, hidden_command, reap_child, send_request, signal_group,
+    spawn_child,
+};
 use crate::shell::exit::{Exit, Failure, Verdict};
 use crate::shell::output::{self, Output};
 use crate::shell::quantity::format_memory;
@@ -27,6 +34,10 @@ use child::{Head, Refusal, Request};
 const LONGEST_REFUSAL: u64 = 1 << 20;
 /// The address space that the allocator reserves for a thread, most of it without memory.
 const PER_THREAD: u64 = 128 << 20;
+/// How often the parent checks whether it was interrupted.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// The longest that a killed child takes to close its stdout.
+const CLOSING: Duration = Duration::from_secs(10);
 
 pub(crate) fn run(args: &QueryArgs, output: Output) -> Verdict {
     if args.columns {
@@ -45,21 +56,23 @@ pub(crate) fn run(args: &QueryArgs, output: Output) -> Verdict {
         tables: output.tables,
         address_space: group.is_none().then(|| address_space(args.memory_limit)),
     };
-    let command = hidden_command("run-query")?;
-    let talk = talk_to_child(command, &request, &cancel_token(), group.as_ref(), deliver_answer)?;
-    if talk.is_interrupted {
-        return Ok(Exit::Interrupted);
-    }
-    match talk.answer {
+    let mut child = spawn_child(&mut hidden_command("run-query")?)?;
+    confine_child(&mut child, group.as_ref())?;
+    send_request(&mut child, &request);
+    let tail = end_of(&mut child);
+    let delivery = await_delivery(&mut child, &cancel_token());
+    let (status, stderr) = (reap_child(&mut child)?, tail.finish_tail());
+    let Some(delivery) = delivery else { return Ok(Exit::Interrupted) };
+    match delivery {
         Delivery::Refused(refusal) => Err(refusal.into()),
         Delivery::Printed(Err(error)) => Err(error.into()),
-        Delivery::Printed(Ok(())) if talk.status.success() => {
+        Delivery::Printed(Ok(())) if status.success() => {
             Ok(records::exit_with(Exit::Complete, missing.is_empty()))
         }
         _ => {
             let ran_out = group.as_ref().is_some_and(Cgroup::ran_out_of_memory);
-            let death = death_cause(talk.status, ran_out, &talk.stderr);
-            Err(query_failure(&death, args.memory_limit, &talk.stderr))
+            let death = death_cause(status, ran_out, &stderr);
+            Err(query_failure(&death, args.memory_limit, &stderr))
         }
     }
 }
@@ -79,6 +92,25 @@ enum Delivery {
     Refused(Refusal),
     /// The answer was copied to stdout, or could not be.
     Printed(io::Result<()>),
+}
+
+/// Returns what came from the child once it has closed its stdout; `None` if an interrupt came first, which kills it.
+fn await_delivery(child: &mut Child, cancel: &CancelToken) -> Option<Delivery> {
+    let (sender, deliveries) = mpsc::channel();
+    let stdout = child.stdout.take();
+    thread::spawn(move || {
+        let _ = sender.send(stdout.map(deliver_answer).unwrap_or_default());
+    });
+    loop {
+        if let Ok(delivery) = deliveries.recv_timeout(CHECK_INTERVAL) {
+            return Some(delivery);
+        }
+        if cancel.is_cancelled() {
+            signal_group(child.id(), Signal::KILL);
+            let _ = deliveries.recv_timeout(CLOSING);
+            return None;
+        }
+    }
 }
 
 /// Copies the answer to stdout as it comes.
