@@ -169,13 +169,23 @@ fn operations_are_timed_if_the_step_unit_is_known() {
 #[test]
 fn a_process_that_dies_costs_its_rows_alone() {
     let folder = folder_with("trace.csv", TRACE);
-    let arguments = ["--allocator", "saboteur/crash", "--allocator", "tlsf"];
-    let rows = sabotaged_rows(folder.path(), &arguments, 3);
-    let (crash, other) = (row(&rows, "saboteur/crash"), row(&rows, "tlsf"));
-    assert_eq!((&crash["status"], &other["status"]), (&"failed".into(), &"complete".into()), "{rows:?}");
-    assert!(crash["reason"].as_str().is_some_and(|reason| reason.contains("signal")), "{crash}");
-    assert!(other["samples"].as_array().is_some_and(|samples| !samples.is_empty()), "{other}");
-    assert_eq!(crash["device_name"], other["device_name"]);
+    for (saboteur, says) in [("saboteur/crash", "signal 6"), ("saboteur/hang", "killed after 2.000 s")] {
+        // The order of the turns differs.
+        for seed in ["0", "1"] {
+            let arguments = ["--allocator", saboteur, "--allocator", "tlsf", "--time-limit", "2s"];
+            let quick = ["--iterations", "3", "--warm-up", "4", "--seed", seed];
+            let rows = sabotaged_rows(folder.path(), &[&arguments[..], &quick].concat(), 3);
+            let (dead, other) = (row(&rows, saboteur), row(&rows, "tlsf"));
+            assert_eq!(
+                (&dead["status"], &other["status"]),
+                (&"failed".into(), &"complete".into()),
+                "{rows:?}"
+            );
+            assert!(dead["reason"].as_str().is_some_and(|reason| reason.contains(says)), "{dead}");
+            assert!(other["samples"].as_array().is_some_and(|samples| !samples.is_empty()), "{other}");
+            assert_eq!(dead["device_name"], other["device_name"]);
+        }
+    }
 }
 
 #[test]
@@ -187,6 +197,18 @@ fn out_of_memory_on_the_device_is_reported() {
         assert_eq!(row["status"], "out-of-memory", "{row}");
         assert_eq!(row["capacity"], 4 << 20);
     }
+}
+
+#[test]
+fn capacity_above_that_of_the_device_is_refused() {
+    let folder = folder_with("trace.csv", TRACE);
+    let arguments = ["replay", "trace.csv", "--allocator", "tlsf", "--capacity", "1GiB"];
+    assert_tells(
+        &folder,
+        &[&arguments[..], &QUICK].concat(),
+        2,
+        &["the device has no room for 1073741824 bytes"],
+    );
 }
 
 #[test]

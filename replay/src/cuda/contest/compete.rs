@@ -26,6 +26,7 @@
 //! timed by itself. That time includes reading a clock twice. Runs of fewer than 4 calls are left out if there are
 //! longer ones.
 
+use planlab_dsa::CancelToken;
 use planlab_dsa::performance::{End, Performance};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -36,20 +37,20 @@ use super::player::Score;
 use super::tally::Tally;
 use super::turn::{Protocol, Turn};
 use crate::cuda::device::Device;
-use crate::cuda::driver::DriverError;
 
 /// An event of a competition, passed to an observer.
 #[derive(Clone, Debug)]
-pub enum News<'a> {
+pub enum News {
     /// The contender with this index begins a turn.
     Begins(usize),
     /// The contender with this index has ended the turn, with its results so far.
     Ended(usize, Box<Performance>),
     /// The turn has broken the device, which answers no further call of this process: there are no more turns.
-    Broken(&'a DriverError),
+    Broken,
 }
 
-/// Plays the propagations in order, again and again, on each contender, and passes `tell` the news of each turn.
+/// Plays the propagations in order, again and again, on each contender, and passes `tell` the news of each turn. Once
+/// `cancel` is set, no further turn begins.
 ///
 /// # Panics
 ///
@@ -59,7 +60,8 @@ pub fn compete_on_device(
     scores: &[Score],
     contenders: &[Contender<'_>],
     protocol: &Protocol,
-    tell: &mut dyn FnMut(News<'_>),
+    cancel: &CancelToken,
+    tell: &mut dyn FnMut(News),
 ) {
     assert!(!scores.is_empty(), "something to play");
     let mut tallies: Vec<Tally> = contenders.iter().map(|_| Tally::new()).collect();
@@ -68,6 +70,9 @@ pub fn compete_on_device(
     for round in 0..protocol.rounds {
         order.shuffle(&mut rng);
         for &index in &order {
+            if cancel.is_cancelled() {
+                return;
+            }
             let tally = &mut tallies[index];
             if tally.performance.status == End::Complete {
                 tell(News::Begins(index));
@@ -78,8 +83,8 @@ pub fn compete_on_device(
                 }
                 tell(News::Ended(index, Box::new(tally.performance())));
                 let is_suspect = matches!(tally.performance.status, End::Failed | End::Corrupt);
-                if let Some(error) = is_suspect.then(|| device.check_alive().err()).flatten() {
-                    return tell(News::Broken(&error));
+                if is_suspect && device.check_alive().is_err() {
+                    return tell(News::Broken);
                 }
             }
         }

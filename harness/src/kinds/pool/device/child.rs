@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use planlab_dsa::{Backing, Bytes, OnlineAllocator, Requests, VerifiedPlan};
+use planlab_dsa::{Backing, Bytes, CancelToken, OnlineAllocator, Requests, VerifiedPlan};
 use planlab_replay::cuda::{
     self, Ballast, Builder, Contender, DriverError, Idle, News, Score, Strategy, compete_on_device,
 };
@@ -12,8 +12,9 @@ use planlab_workloads::Trace;
 
 use super::contenders::{GRAPH_PLAN, is_planned};
 use super::durations;
+use super::mailbox::{self, Mailbox};
 use super::messages::{DeviceRequest, Player, TurnLog};
-use crate::cells::{CellContext, Kind, MailboxWriter, latest, sabotage};
+use crate::cells::{CellContext, Kind, sabotage};
 use crate::cli::Device;
 use crate::inputs::{self, Source};
 use crate::kinds::pool::contender::{EMPTY_LOOP, build_allocator};
@@ -21,9 +22,6 @@ use crate::kinds::pool::environment::{PRELOAD, clear_allocators};
 use crate::kinds::pool::saboteurs;
 use crate::kinds::pool::subject::trace_propagations;
 use crate::shell::exit::Failure;
-
-/// What the mailbox keeps.
-const TURNS: &str = "turns";
 
 /// Contenders that take turns on a device.
 pub(crate) struct DeviceReplay;
@@ -48,7 +46,8 @@ impl Kind for DeviceReplay {
         asked: &DeviceRequest,
         context: CellContext<'_>,
     ) -> Result<Result<TurnLog, String>, Failure> {
-        Ok(play_turns(traces, asked, context.mailbox).map_err(|failure| failure.full_message()))
+        let mailbox = Mailbox::create(context.mailbox, asked.contenders.len())?;
+        Ok(play_turns(traces, asked, mailbox, context.cancel).map_err(|failure| failure.full_message()))
     }
 
     fn limit_to_begin(asked: &DeviceRequest) -> Duration {
@@ -56,8 +55,7 @@ impl Kind for DeviceReplay {
     }
 
     fn kept(_: &Vec<Source>, mailbox: &Path) -> TurnLog {
-        let kept = latest(mailbox, TURNS, inputs::input_limits().unpacked_bytes());
-        kept.and_then(|log| serde_json::from_slice(&log).ok()).unwrap_or_default()
+        mailbox::read(mailbox)
     }
 
     fn prepare(_: &DeviceRequest, command: &mut Command) {
@@ -65,8 +63,14 @@ impl Kind for DeviceReplay {
     }
 }
 
-/// Plays all contenders in this process, and keeps the log before and after each turn.
-fn play_turns(traces: &[Trace], asked: &DeviceRequest, mailbox: &Path) -> Result<TurnLog, Failure> {
+/// Plays all contenders in this process, and keeps the log before and after each turn. A cancelled round ends between
+/// two turns.
+fn play_turns(
+    traces: &[Trace],
+    asked: &DeviceRequest,
+    mut mailbox: Mailbox,
+    cancel: &CancelToken,
+) -> Result<TurnLog, Failure> {
     let requests = trace_propagations(traces, None);
     let scored = traces.iter().zip(&requests);
     let scores = scored.map(|(trace, requests)| trace_score(trace, requests, asked.operation_ns));
@@ -86,19 +90,20 @@ fn play_turns(traces: &[Trace], asked: &DeviceRequest, mailbox: &Path) -> Result
     let device_info = Some(device.info().clone());
     let mut log =
         TurnLog { device: device_info, figures: vec![None; contenders.len()], ..TurnLog::default() };
-    let (mut writer, mut is_broken) = (MailboxWriter::create(mailbox, TURNS)?, false);
-    compete_on_device(&device, &scores, &contenders, &asked.protocol, &mut |news| {
+    let (mut figures, mut is_broken) = (log.figures.clone(), false);
+    compete_on_device(&device, &scores, &contenders, &asked.protocol, cancel, &mut |news| {
         match news {
             News::Begins(place) => log.current = Some(place),
             News::Ended(place, performance) => {
                 log.current = None;
-                log.figures[place] = Some(*performance);
+                mailbox.put_figures(place, &performance);
+                figures[place] = Some(*performance);
             }
-            News::Broken(_) => is_broken = true,
+            News::Broken => is_broken = true,
         }
-        // If it cannot be kept the round continues, because its answer still counts.
-        let _ = writer.put(&serde_json::to_vec(&log).expect("a log is plain data"));
+        mailbox.put_log(&log);
     });
+    log.figures = figures;
     drop(contenders);
     drop(builders);
     if is_broken {
@@ -173,7 +178,6 @@ fn trace_score(trace: &Trace, requests: &Requests, operation_ns: Option<u64>) ->
 
 #[cfg(test)]
 mod tests {
-    use planlab_dsa::CancelToken;
     use planlab_replay::Work;
     use planlab_replay::cuda::Protocol;
     use planlab_workloads::ReadOptions;
@@ -181,10 +185,12 @@ mod tests {
 
     use super::*;
 
-    /// The answer for two contenders with two turns each, and what the mailbox keeps of it.
-    fn play(device: Device) -> (Result<TurnLog, String>, TurnLog) {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mailbox = folder.path().join("0");
+    /// The answer for two contenders with two turns each.
+    fn play(
+        device: Device,
+        mailbox: &Path,
+        cancel: &CancelToken,
+    ) -> Result<Result<TurnLog, String>, Failure> {
         let text = "# alignment: 512\nid,lower,upper,size\na,0,3,4096\nb,1,2,512\n";
         let trace = read_trace("t", text.as_bytes(), &ReadOptions::default()).expect("a trace");
         let protocol = Protocol {
@@ -201,15 +207,20 @@ mod tests {
         let contenders = vec![player("cuda-malloc"), player("tlsf")];
         let limit = Duration::from_secs(60);
         let asked = DeviceRequest { device, contenders, protocol, operation_ns: None, capacity: None, limit };
-        let context =
-            CellContext { mailbox: &mailbox, cancel: &CancelToken::default(), begin: &mut || Ok(()) };
-        let found = DeviceReplay::perform(&vec![trace], &asked, context).expect("an answer");
+        DeviceReplay::perform(&vec![trace], &asked, CellContext { mailbox, cancel, begin: &mut || Ok(()) })
+    }
+
+    /// The answer, and what the mailbox keeps of it.
+    fn play_and_keep(device: Device, cancel: &CancelToken) -> (Result<TurnLog, String>, TurnLog) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mailbox = folder.path().join("0");
+        let found = play(device, &mailbox, cancel).expect("an answer");
         (found, DeviceReplay::kept(&Vec::new(), &mailbox))
     }
 
     #[test]
     fn mailbox_keeps_all_turns() {
-        let (found, kept) = play(Device::Simulated(256 << 20));
+        let (found, kept) = play_and_keep(Device::Simulated(256 << 20), &CancelToken::default());
         assert_eq!(found.as_ref(), Ok(&kept));
         assert!(kept.device.is_some_and(|device| device.is_simulated));
         assert_eq!((kept.current, kept.lost), (None, None));
@@ -219,8 +230,25 @@ mod tests {
 
     #[test]
     fn a_device_that_is_not_there_is_a_refusal() {
-        let (found, kept) = play(Device::Host);
+        let (found, kept) = play_and_keep(Device::Host, &CancelToken::default());
         assert_eq!(found, Err("no device: the host is not a device".to_owned()));
         assert_eq!(kept, TurnLog::default());
+    }
+
+    #[test]
+    fn cancelled_round_is_an_answer_without_figures() {
+        let cancel = CancelToken::default();
+        cancel.cancel();
+        let (found, _) = play_and_keep(Device::Simulated(256 << 20), &cancel);
+        assert_eq!(found.map(|log| (log.figures, log.lost)), Ok((vec![None; 2], None)));
+    }
+
+    #[test]
+    fn mailbox_that_cannot_be_made_is_no_refusal() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mailbox = folder.path().join("missing/0");
+        let played = play(Device::Host, &mailbox, &CancelToken::default());
+        let error = played.expect_err("no folder").error;
+        assert!(error.downcast_ref::<std::io::Error>().is_some(), "{error}");
     }
 }

@@ -31,7 +31,7 @@ pub(super) struct Player {
 }
 
 /// The turns of a process so far. This is the answer of a child; the mailbox keeps it for the parent of a child that
-/// dies.
+/// dies, with the figures apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TurnLog {
     /// The device that is played on.
@@ -84,12 +84,7 @@ mod tests {
         assert_eq!(ends(&[1], None, false), [None, complete, None]);
         assert_eq!(ends(&[], None, false), [failed; 3]);
         assert_eq!(ends(&[1], Some(1), false), [None, failed, None], "not its earlier round");
-    }
-
-    #[test]
-    fn death_before_anything_is_kept_costs_all() {
-        let failed = Performance::without_measurements(End::Failed, "signal 6".to_owned());
-        let settled = TurnLog::default().settle_death(2, false, &failed);
-        assert_eq!(settled.figures, [Some(failed.clone()), Some(failed)]);
+        let unkept = TurnLog::default().settle_death(2, false, &Performance::default());
+        assert_eq!(unkept.figures, vec![Some(Performance::default()); 2]);
     }
 }

@@ -7,6 +7,7 @@
 mod child;
 mod contenders;
 mod durations;
+mod mailbox;
 mod messages;
 mod round;
 mod table;

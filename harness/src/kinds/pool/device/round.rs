@@ -85,16 +85,17 @@ impl Round<'_> {
     }
 }
 
-/// The turns of a process with this many contenders, whether it answered or died.
+/// The turns of a process with this many contenders, whether it answered or died. An answer without figures counts as a
+/// death, so that the contenders left become fewer with each process.
 fn settle_turns(cell: CellEnd<DeviceReplay>, contenders: usize, limit: Duration) -> Result<TurnLog, Failure> {
-    match cell.end {
-        Ok(Ok(turns)) => Ok(turns),
-        Ok(Err(reason)) | Err(Death::Unreadable(reason)) => Err(Failure::from_usage(reason)),
-        Err(death) => {
-            let failed = performance_of_death(&death, &cell.stderr_tail, limit);
-            Ok(cell.kept.settle_death(contenders, death == Death::Timeout, &failed))
-        }
-    }
+    let (turns, death) = match cell.end {
+        Ok(Ok(turns)) if turns.figures.iter().any(Option::is_some) => return Ok(turns),
+        Ok(Ok(turns)) => (turns, Death::BadOutput("no contender had a turn".to_owned())),
+        Ok(Err(reason)) | Err(Death::Unreadable(reason)) => return Err(Failure::from_usage(reason)),
+        Err(death) => (cell.kept, death),
+    };
+    let failed = performance_of_death(&death, &cell.stderr_tail, limit);
+    Ok(turns.settle_death(contenders, death == Death::Timeout, &failed))
 }
 
 /// Adds to the reason what the device did not take back after all turns. That spoils no figure, but every row of the
@@ -121,6 +122,48 @@ mod tests {
     use planlab_replay::End;
 
     use super::*;
+
+    fn log(ended: &[usize], current: Option<usize>) -> TurnLog {
+        let mut log = TurnLog { figures: vec![None; 2], current, ..TurnLog::default() };
+        ended.iter().for_each(|&place| log.figures[place] = Some(Performance::default()));
+        log
+    }
+
+    /// How each of two contenders ended and why, if that is certain.
+    fn settle(
+        end: Result<Result<TurnLog, String>, Death>,
+        kept: TurnLog,
+    ) -> Result<Vec<Option<(End, String)>>, String> {
+        let stderr_tail = String::new();
+        let cell: CellEnd<DeviceReplay> =
+            CellEnd { end, kept, stderr_tail, ran_out_of_memory: false, interrupted: false };
+        let settled =
+            settle_turns(cell, 2, Duration::from_secs(2)).map_err(|failure| failure.full_message())?;
+        Ok(settled.figures.into_iter().map(|one| one.map(|one| (one.status, one.reason))).collect())
+    }
+
+    #[test]
+    fn refusal_of_a_child_ends_the_round() {
+        for end in [Ok(Err("no device".to_owned())), Err(Death::Unreadable("no device".to_owned()))] {
+            assert_eq!(settle(end, log(&[0], None)), Err("no device".to_owned()));
+        }
+    }
+
+    #[test]
+    fn each_process_decides_on_a_contender() {
+        let complete = Some((End::Complete, String::new()));
+        let failed = |reason: &str| Some((End::Failed, reason.to_owned()));
+        assert_eq!(settle(Ok(Ok(log(&[1], None))), log(&[0], None)), Ok(vec![None, complete.clone()]));
+        assert_eq!(
+            settle(Ok(Ok(log(&[], None))), log(&[], None)),
+            Ok(vec![failed("no contender had a turn"); 2])
+        );
+        let late = |kept| settle(Err(Death::Timeout), kept);
+        assert_eq!(late(log(&[], Some(0))), Ok(vec![failed("killed after 2.000 s"), None]));
+        assert_eq!(late(log(&[1], Some(0))), Ok(vec![None, complete.clone()]));
+        let died = settle(Err(Death::Signal(6)), log(&[1], Some(0)));
+        assert_eq!(died, Ok(vec![failed("signal 6"), complete]));
+    }
 
     #[test]
     fn what_is_lost_in_the_end_stands_in_every_row() {
