@@ -129,6 +129,7 @@ impl Sources {
         }
         if !frameworks.is_empty() {
             Journal::<FrameworkRun>::open(&into.join(FrameworkRun::JOURNAL))?.0.append(&frameworks)?;
+            disk::sync_folder(&into)?;
         }
         Ok(merged)
     }
