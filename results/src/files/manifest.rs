@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::disk;
 use crate::StoreError;
-use crate::rows::{ReplayRun, SchedulerRun, ShardedKind as _, each_kind};
+use crate::rows::{PlannerRun, ReplayRun, SchedulerRun, ShardedKind as _, each_kind};
 
 const FILE: &str = "manifest.json";
 /// The newest version of the file.
@@ -118,9 +118,10 @@ impl Manifest {
     /// The shards of one kind of rows, by their folder.
     pub(crate) fn shards_of(&mut self, folder: &str) -> &mut Vec<Shard> {
         match folder {
+            PlannerRun::SHARDS => &mut self.shards,
             ReplayRun::SHARDS => &mut self.replays,
             SchedulerRun::SHARDS => &mut self.schedules,
-            _ => &mut self.shards,
+            _ => unreachable!("the manifest has no list for the shards in `{folder}`"),
         }
     }
 
