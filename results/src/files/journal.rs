@@ -7,7 +7,8 @@
 //! Each line is written in one call and flushed to disk before the next. A process that dies while writing leaves an
 //! incomplete last line, without its line feed, which is dropped. Any other line that does not match its checksum is
 //! damaged, and an error; [`repair_store`](crate::repair_store) sets it aside. A line that matches its checksum but is no known row
-//! was written by another version and stays unchanged. Without checksums, each invalid line before the last is an error.
+//! was written by another version and stays unchanged. Without checksums, each invalid line that ends in a line feed
+//! is an error.
 
 use std::fmt::Display;
 use std::fs::{File, OpenOptions};
@@ -94,7 +95,7 @@ impl Unknown {
         match self.schema {
             Some(found) if found > R::KNOWN => StoreError::Schema { path, found, known: R::KNOWN },
             _ if !R::HAS_CHECKSUMS => {
-                let reason = format!("not a row of {}: {reason}", R::NAME);
+                let reason = format!("not a valid {} row: {reason}", R::NAME);
                 StoreError::BadLine { path, line, reason }
             }
             schema => {

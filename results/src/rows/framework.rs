@@ -74,7 +74,7 @@ pub struct FrameworkRun {
 
 impl RowKind for FrameworkRun {
     const KNOWN: u32 = FRAMEWORK_SCHEMA;
-    const NAME: &'static str = "frameworks";
+    const NAME: &'static str = "framework";
     const JOURNAL: &'static str = "frameworks.jsonl";
     /// The measuring script writes the lines with Python's standard library.
     const HAS_CHECKSUMS: bool = false;

@@ -38,7 +38,7 @@ fn of_a_cell_and_repetition_the_row_with_figures_counts_then_the_later() {
 #[test]
 fn a_bad_line_is_named_with_its_file_and_the_reason() {
     for (bad, reason) in [
-        ("[]\n".to_owned(), "not a row of frameworks"),
+        ("[]\n".to_owned(), "invalid type"),
         (line("glibc", 0, 1, "x").replace("\"net\":\"resnet18\",", ""), "missing field `net`"),
         (line("glibc", 0, 1, "x").replace("[1,3,2]", "[1]"), "different lengths"),
         (line("glibc", 0, 1, "x").replace("\"digest\":\"x\"", "\"digest\":null"), "no `digest`"),
@@ -47,7 +47,8 @@ fn a_bad_line_is_named_with_its_file_and_the_reason() {
         let error = read_frameworks(folder.path()).expect_err("a bad line");
         assert_eq!(error.line(), Some(2), "{error}");
         let text = error.to_string();
-        assert!(text.contains("frameworks.jsonl:2: ") && text.contains(reason), "{text}");
+        let head = "frameworks.jsonl:2: not a valid framework row: ";
+        assert!(text.contains(head) && text.contains(reason), "{text}");
     }
     let newer = folder(&line("glibc", 0, 1, "x").replace("\"schema\":1", "\"schema\":2"));
     let error = read_frameworks(newer.path()).expect_err("a newer row");
