@@ -101,14 +101,14 @@ mod tests {
     fn writes_that_fail_leave_the_other_file_alone() {
         let folder = tempfile::tempdir().expect("a folder");
         let mailbox = folder.path().join("0");
-        let mut drawer = Drawer::create(&mailbox, "plan").expect("writable");
-        drawer.put(b"thirty").expect("writable");
+        let mut writer = MailboxWriter::create(&mailbox, "plan").expect("writable");
+        writer.put(b"thirty").expect("writable");
         let read_only = File::open(&paths(&mailbox, "plan")[1]).expect("readable");
-        let writable = std::mem::replace(&mut drawer.files[1], read_only);
-        assert!(drawer.put(b"twenty").is_err() && drawer.put(b"ten").is_err());
+        let writable = std::mem::replace(&mut writer.files[1], read_only);
+        assert!(writer.put(b"twenty").is_err() && writer.put(b"ten").is_err());
         assert_eq!(latest(&mailbox, "plan", 9).as_deref(), Some(&b"thirty"[..]));
-        drawer.files[1] = writable;
-        drawer.put(b"ten").expect("writable");
+        writer.files[1] = writable;
+        writer.put(b"ten").expect("writable");
         assert_eq!(latest(&mailbox, "plan", 9).as_deref(), Some(&b"ten"[..]));
     }
 }
