@@ -20,7 +20,7 @@ const TO_BEGIN: Duration = Duration::from_secs(60);
 struct Powers;
 
 /// What happens once the first power is kept.
-#[derive(Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 enum Then {
     Continue,
     Hang,
@@ -80,7 +80,7 @@ impl Kind for Powers {
         shell
             .arg(std::env::current_exe().expect("a path"))
             .arg(Self::VERB)
-            .env("PLANLAB_EXAMPLE", format!("{:?}", then));
+            .env("PLANLAB_EXAMPLE", format!("{then:?}"));
         shell.process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         *command = shell;
     }
