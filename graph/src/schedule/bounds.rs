@@ -14,7 +14,7 @@ const SAME: f64 = 1e-9;
 planlab_dsa::named_enum! {
     /// How a bound was obtained.
     pub enum ScheduleEvidence {
-        /// Every pass of every function runs once.
+        /// What every schedule does: the time of all passes, each once, or the memory of one pass or sum.
         Compute = "compute",
         /// A linear relaxation of the choice to keep, swap or recompute.
         Lp = "lp",
@@ -162,6 +162,11 @@ impl Gradients {
     /// The maps with a gradient that has to be summed.
     pub(super) fn summed_maps(&self) -> impl Iterator<Item = usize> {
         (0..self.parts.len()).filter(|&map| self.is_read[map] && self.parts[map].len() > 1)
+    }
+
+    /// Whether a backward pass reads the gradient of a map, or that of a map to which an addition passes it on.
+    pub(super) fn is_gradient_read(&self, map: usize) -> bool {
+        self.is_read[map]
     }
 
     /// Whether all parts of a map's gradient are one value.

@@ -12,11 +12,19 @@
 //! An addition passes its gradient on, so the gradients of the maps that it joins may be one buffer. Such maps are a
 //! *group*, all of one size. Of a group, one buffer counts, and none if the event reads a gradient of the group.
 //!
+//! It is enough that g follows one map of the group, and leads to a function that reads another. Suppose that no part of a
+//! gradient of the group waits. Then for each map, either all parts have been made and read, or none has been made. The maps
+//! of an addition share parts, so the same holds for all maps of the group. But the first map's gradient is read after g's
+//! backward pass, and the other one has a part. Maps whose gradient no backward pass reads join no group: their parts do not
+//! wait.
+//!
 //! Offsets add gaps to these bytes, so the bound holds for heights, too.
 //!
 //! # Complexity
 //!
-//! O(n) for n functions and their operands, and O(s) more for each map whose readers span s functions.
+//! O(n log n) time for n functions with few operands each, and O(s) more for each group whose producers and readers span s
+//! functions: O(n^2) if each of n maps is read far away, as in a `DenseNet`; the residual stream of a net is one group. O(n)
+//! memory.
 
 use std::collections::BTreeSet;
 
@@ -37,11 +45,11 @@ pub struct MemoryBound {
 }
 
 impl MemoryBound {
-    /// The bound if a search of all schedules has found none in `capacity` bytes.
+    /// The bound if a search of all schedules has found none in `capacity` bytes; `None` if no number of 64 bits is above.
     #[must_use]
-    pub const fn above_searched(capacity: Bytes) -> Self {
-        let bytes = Bytes::new(capacity.get().saturating_add(1));
-        Self { bytes, evidence: ScheduleEvidence::Search, task: None }
+    pub fn above_searched(capacity: Bytes) -> Option<Self> {
+        let bytes = Bytes::new(capacity.get().checked_add(1)?);
+        Some(Self { bytes, evidence: ScheduleEvidence::Search, task: None })
     }
 
     /// Why no schedule fits the capacity of a problem that this bound exceeds.
@@ -51,11 +59,15 @@ impl MemoryBound {
         if self.evidence == ScheduleEvidence::Search {
             return format!("out of memory: a search of all schedules found none in {capacity} bytes");
         }
-        let rest = bytes.get().saturating_sub(base.get());
-        let what = describe_task(&problem.net, self.task);
+        let why = if base > capacity {
+            format!("parameters and workspace alone take {base}")
+        } else {
+            let rest = bytes.get().saturating_sub(base.get());
+            let what = describe_task(&problem.net, self.task);
+            format!("{what} takes {rest} beside {base} bytes of parameters and workspace")
+        };
         format!(
-            "out of memory: every schedule needs at least {bytes} bytes, but the capacity is {capacity}: {what} takes {rest} \
-             beside {base} bytes of parameters and workspace"
+            "out of memory: every schedule needs at least {bytes} bytes, but the capacity is {capacity}: {why}"
         )
     }
 }
@@ -76,14 +88,15 @@ fn describe_task(net: &TrainingNet, task: Option<Task>) -> String {
 #[must_use]
 pub fn bound_memory(problem: &SchedulingProblem) -> MemoryBound {
     let net = &problem.net;
-    let waiting = SkipConnections::new(net).waiting_bytes();
+    let gradients = Gradients::new(net);
+    let waiting = waiting_bytes(net, &gradients);
     let start = (total_bytes(net, net.map_ids().filter(|&map| is_read_input(net, map))), None);
     let forward = net.function_ids().map(|id| (forward_bytes(net, id), Some(Task::Forward(id))));
     let backward = net.function_ids().filter(|&id| net.has_backward_pass(id)).map(|id| {
         let bytes = backward_bytes(net, id).saturating_add(waiting[id.index()]);
         (bytes, Some(Task::Backward(id)))
     });
-    let sums = sum_bytes(net).into_iter().map(|(map, bytes)| {
+    let sums = sum_bytes(net, &gradients).into_iter().map(|(map, bytes)| {
         let beside = net.producer_of(map).map_or(0, |producer| waiting[producer.index()]);
         (bytes.saturating_add(beside), Some(Task::Accumulate(map)))
     });
@@ -120,8 +133,7 @@ fn backward_bytes(net: &TrainingNet, id: FunctionId) -> u64 {
 
 /// For each map whose gradient is summed, the bytes that one of its sums reads and writes. It reads one buffer twice if
 /// all parts are equal.
-fn sum_bytes(net: &TrainingNet) -> Vec<(MapId, u64)> {
-    let gradients = Gradients::new(net);
+fn sum_bytes(net: &TrainingNet, gradients: &Gradients) -> Vec<(MapId, u64)> {
     let sum = |map: usize| {
         let buffers = if gradients.has_equal_parts(map) { 2 } else { 3 };
         let id = MapId::from_index(map);
@@ -130,106 +142,102 @@ fn sum_bytes(net: &TrainingNet) -> Vec<(MapId, u64)> {
     gradients.summed_maps().map(sum).collect()
 }
 
-/// The ways through a net that pass from a map to the functions that contribute to its gradient.
-struct SkipConnections<'n> {
-    net: &'n TrainingNet,
-    /// For each map, the functions that read it, ascending.
-    readers: Vec<Vec<FunctionId>>,
-    /// For each map, the map that stands for its group.
-    groups: Vec<usize>,
+/// For each function, the bytes of the gradients that wait while its backward pass runs, or the sum that makes the gradient
+/// of its output.
+fn waiting_bytes(net: &TrainingNet, gradients: &Gradients) -> Vec<u64> {
+    let groups = group_maps(net, gradients);
+    let mut waiting = vec![0_u64; net.functions().len()];
+    for (group, &span) in GroupSpan::list_all(net, gradients, &groups).iter().enumerate() {
+        let bytes = net.map(MapId::from_index(group)).bytes.get();
+        for skipped in span.skipped_functions(net, &groups, group) {
+            waiting[skipped] = waiting[skipped].saturating_add(bytes);
+        }
+    }
+    waiting
 }
 
-impl<'n> SkipConnections<'n> {
-    fn new(net: &'n TrainingNet) -> Self {
-        let mut readers: Vec<Vec<FunctionId>> = vec![Vec::new(); net.maps().len()];
+/// The functions from the first one that makes a map of a group to the last one that contributes to a gradient of it.
+#[derive(Clone, Copy)]
+struct GroupSpan {
+    first_producer: usize,
+    first_contributor: usize,
+    last_contributor: usize,
+}
+
+impl GroupSpan {
+    /// The span of each group, by the map that stands for it; an empty one for other maps, and if no backward pass reads a
+    /// gradient of the group.
+    fn list_all(net: &TrainingNet, gradients: &Gradients, groups: &[usize]) -> Vec<Self> {
+        let empty = Self { first_producer: usize::MAX, first_contributor: usize::MAX, last_contributor: 0 };
+        let mut spans = vec![empty; groups.len()];
         for id in net.function_ids() {
-            for input in &net.function(id).inputs {
-                if readers[input.index()].last() != Some(&id) {
-                    readers[input.index()].push(id);
+            let function = net.function(id);
+            let output = function.output.index();
+            if gradients.is_gradient_read(output) {
+                let span = &mut spans[groups[output]];
+                span.first_producer = span.first_producer.min(id.index());
+            }
+            if net.has_backward_pass(id) {
+                for input in &function.inputs {
+                    let span = &mut spans[groups[input.index()]];
+                    span.first_contributor = span.first_contributor.min(id.index());
+                    span.last_contributor = id.index();
                 }
             }
         }
-        Self { net, readers, groups: group_maps(net) }
+        spans
     }
 
-    /// For each function, the bytes of the gradients that wait while its backward pass runs, or the sum that makes the
-    /// gradient of its output.
-    fn waiting_bytes(&self) -> Vec<u64> {
-        let net = self.net;
-        let mut waiting: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); net.functions().len()];
-        for producer in net.function_ids().filter(|&id| net.has_backward_pass(id)) {
-            let map = net.function(producer).output;
-            let group = self.groups[map.index()];
-            for skipped in self.skipped_functions(producer.index() + 1, map) {
-                if self.groups[net.function(skipped).output.index()] != group {
-                    waiting[skipped.index()].insert(group);
-                }
-            }
+    /// The functions outside of the group to which a map of it leads, and which lead to a contributor.
+    fn skipped_functions(self, net: &TrainingNet, groups: &[usize], group: usize) -> Vec<usize> {
+        if self.first_contributor >= self.last_contributor || self.first_producer >= self.last_contributor {
+            return Vec::new();
         }
-        waiting
-            .into_iter()
-            .map(|groups| total_bytes(net, groups.into_iter().map(MapId::from_index)))
-            .collect()
-    }
-
-    /// The functions to which a map leads, and which lead to a contributor to its gradient. All are from `start` on.
-    fn skipped_functions(&self, start: usize, map: MapId) -> Vec<FunctionId> {
-        let contributors = self.find_contributors(map);
-        let Some(last) = contributors.last().filter(|_| contributors.len() > 1) else { return Vec::new() };
-        let between = || (start..=last.index()).map(FunctionId::from_index);
-        let mut follows = vec![false; last.index() + 1 - start];
-        for id in between() {
-            follows[id.index() - start] = self.net.function(id).inputs.iter().any(|&input| {
-                let maker = self.net.producer_of(input).and_then(|maker| maker.index().checked_sub(start));
-                input == map || maker.is_some_and(|maker| follows[maker])
-            });
+        let start = self.first_producer + 1;
+        let is_member = |map: MapId| groups[map.index()] == group;
+        let place = |map: MapId| net.producer_of(map)?.index().checked_sub(start);
+        let mut follows = vec![false; self.last_contributor + 1 - start];
+        for index in start..=self.last_contributor {
+            let inputs = &net.function(FunctionId::from_index(index)).inputs;
+            follows[index - start] = inputs
+                .iter()
+                .any(|&input| is_member(input) || place(input).is_some_and(|maker| follows[maker]));
         }
         let mut leads = vec![false; follows.len()];
-        for id in between().rev() {
-            let readers = &self.readers[self.net.function(id).output.index()];
-            leads[id.index() - start] = readers
-                .iter()
-                .take_while(|&reader| reader <= last)
-                .any(|reader| contributors.contains(reader) || leads[reader.index() - start]);
-        }
-        between().filter(|id| follows[id.index() - start] && leads[id.index() - start]).collect()
-    }
-
-    /// The functions whose backward passes make the parts of a map's gradient: its readers, and those of what additions
-    /// make of it.
-    fn find_contributors(&self, map: MapId) -> BTreeSet<FunctionId> {
-        let mut contributors = BTreeSet::new();
-        let (mut open, mut seen) = (vec![map], BTreeSet::from([map]));
-        while let Some(map) = open.pop() {
-            for &reader in &self.readers[map.index()] {
-                let output = self.net.function(reader).output;
-                if self.net.has_backward_pass(reader) {
-                    contributors.insert(reader);
-                } else if seen.insert(output) {
-                    open.push(output);
-                }
+        for index in (start..=self.last_contributor).rev() {
+            let id = FunctionId::from_index(index);
+            let inputs = &net.function(id).inputs;
+            let contributes = net.has_backward_pass(id) && inputs.iter().any(|&input| is_member(input));
+            if contributes || leads[index - start] {
+                inputs.iter().filter_map(|&input| place(input)).for_each(|maker| leads[maker] = true);
             }
         }
-        contributors
+        let is_skipped = |index: &usize| {
+            let output = net.function(FunctionId::from_index(*index)).output;
+            follows[index - start] && leads[index - start] && !is_member(output)
+        };
+        (start..=self.last_contributor).filter(is_skipped).collect()
     }
 }
 
-/// For each map, the map that stands for its group: those that additions join.
-fn group_maps(net: &TrainingNet) -> Vec<usize> {
+/// For each map, the map that stands for its group: those with gradients that backward passes read and that additions join.
+fn group_maps(net: &TrainingNet, gradients: &Gradients) -> Vec<usize> {
     let mut parents: Vec<usize> = (0..net.maps().len()).collect();
     for id in net.function_ids().filter(|&id| !net.has_backward_pass(id)) {
         let function = net.function(id);
-        let root = find_root(&parents, function.output.index());
-        for input in &function.inputs {
-            let other = find_root(&parents, input.index());
+        for input in function.inputs.iter().filter(|input| gradients.is_gradient_read(input.index())) {
+            let root = find_root(&mut parents, function.output.index());
+            let other = find_root(&mut parents, input.index());
             parents[other] = root;
         }
     }
-    (0..parents.len()).map(|map| find_root(&parents, map)).collect()
+    (0..parents.len()).map(|map| find_root(&mut parents, map)).collect()
 }
 
-fn find_root(parents: &[usize], mut map: usize) -> usize {
+/// The map that stands for the group of a map; shortens the path to it.
+fn find_root(parents: &mut [usize], mut map: usize) -> usize {
     while parents[map] != map {
+        parents[map] = parents[parents[map]];
         map = parents[map];
     }
     map
@@ -269,7 +277,33 @@ mod tests {
         let branch = Some(Task::Backward(FunctionId::from_index(1)));
         assert_eq!(bound_of(&shortcut, &[1, 4, 12, 4, 4, 1]), (2 + 12 + 4 + 4, branch));
         // The gradient of y is that of the sum, which waits for x: its pass reads the same buffer.
-        assert_eq!(SkipConnections::new(&net_of(&shortcut)).waiting_bytes(), [0, 4, 0, 0, 0]);
+        let net = net_of(&shortcut);
+        assert_eq!(waiting_bytes(&net, &Gradients::new(&net)), [0, 4, 0, 0, 0]);
+    }
+
+    /// Blocks of two functions, whose results are added to the input of each block.
+    #[test]
+    fn residual_stream_waits_once_beside_each_block() {
+        let blocks: Vec<Vec<usize>> = (0..3)
+            .flat_map(|block| [vec![3 * block + 1], vec![3 * block + 2], vec![3 * block + 1, 3 * block + 3]])
+            .collect();
+        let inputs: Vec<&[usize]> =
+            [&[0][..]].into_iter().chain(blocks.iter().map(Vec::as_slice)).chain([&[10][..]]).collect();
+        let net = net_of(&inputs);
+        let gradients = Gradients::new(&net);
+        let groups = group_maps(&net, &gradients);
+        assert_eq!([3, 4, 6, 7, 9, 10].map(|map| groups[map]), [groups[1]; 6]);
+        assert_eq!(waiting_bytes(&net, &gradients), [0, 4, 0, 0, 4, 0, 0, 4, 0, 0, 0]);
+    }
+
+    #[test]
+    fn gradient_that_no_pass_reads_joins_no_group() {
+        // Map 2 is the sum of the input with itself. It is added to maps 1 and 3, whose gradients differ.
+        let inputs: [&[usize]; 8] = [&[0], &[0, 0], &[0], &[1, 2], &[2, 3], &[4], &[5], &[6, 7]];
+        let net = net_of(&inputs);
+        let groups = group_maps(&net, &Gradients::new(&net));
+        assert_eq!((groups[1], groups[3]), (groups[4], groups[5]));
+        assert!(groups[1] != groups[3] && groups[2] == 2, "{groups:?}");
     }
 
     #[test]
@@ -293,8 +327,12 @@ mod tests {
             "out of memory: every schedule needs at least 8001968 bytes, but the capacity is 8001967: "
         ));
         assert!(text.ends_with("`add` takes 768 beside 8001200 bytes of parameters and workspace"), "{text}");
-        let searched = MemoryBound::above_searched(problem.capacity);
-        assert_eq!((searched.bytes.get(), searched.task), (8_001_968, None));
-        assert!(searched.explain_shortfall(&problem).ends_with("found none in 8001967 bytes"));
+        let base = problem.with_capacity(Bytes::new(8_001_199));
+        let text = bound.explain_shortfall(&base);
+        assert!(text.ends_with("8001199: parameters and workspace alone take 8001200"), "{text}");
+        let searched = MemoryBound::above_searched(base.capacity).expect("a bound");
+        assert_eq!((searched.bytes.get(), searched.task), (8_001_200, None));
+        assert!(searched.explain_shortfall(&base).ends_with("found none in 8001199 bytes"));
+        assert_eq!(MemoryBound::above_searched(Bytes::new(u64::MAX)), None);
     }
 }

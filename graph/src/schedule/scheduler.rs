@@ -34,6 +34,12 @@ pub trait Scheduler: Send + Sync {
     fn uses_threads(&self) -> bool {
         false
     }
+
+    /// Whether the scheduler searches all schedules of small nets, so that it may
+    /// [claim](ScheduleRun::claim_infeasible) that no schedule fits. Default: no.
+    fn searches_all_schedules(&self) -> bool {
+        false
+    }
 }
 
 impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
@@ -47,6 +53,10 @@ impl<S: Scheduler + ?Sized> Scheduler for Box<S> {
 
     fn uses_threads(&self) -> bool {
         (**self).uses_threads()
+    }
+
+    fn searches_all_schedules(&self) -> bool {
+        (**self).searches_all_schedules()
     }
 }
 
@@ -215,13 +225,17 @@ impl<'p> ScheduleRun<'p> {
     }
 
     /// Claims that a search of all schedules has found none that fits the capacity. Returns what ends the run:
-    /// [`Stop::Infeasible`], or [`ScheduleError::Fits`] if there is a schedule.
+    /// [`Stop::Infeasible`], or [`ScheduleError::Fits`] if there is a schedule. In a capacity of 2^64 - 1 bytes, the search
+    /// has finished without a proof: its sums of bytes may have been cut off there.
     #[must_use]
     pub fn claim_infeasible(&mut self) -> ScheduleHalt {
         if self.best.is_some() {
             return ScheduleError::Fits { capacity: self.problem.capacity }.into();
         }
-        self.least_memory = MemoryBound::above_searched(self.problem.capacity);
+        let Some(bound) = MemoryBound::above_searched(self.problem.capacity) else {
+            return ScheduleHalt::Stop(Stop::Finished);
+        };
+        self.least_memory = bound;
         ScheduleHalt::Stop(Stop::Infeasible)
     }
 

@@ -58,7 +58,7 @@ impl Schedule {
         assert_eq!(offsets.len(), self.buffers.len(), "one offset for each buffer");
         let base = self.base.get();
         for (buffer, offset) in self.buffers.iter_mut().zip(offsets) {
-            buffer.offset = Some(Offset::new(base + offset.get()));
+            buffer.offset = Some(Offset::new(base.saturating_add(offset.get())));
         }
         let vacated = self.vacating_completions(timeline, offsets);
         for engine in Engine::ALL {
