@@ -26,7 +26,7 @@ def plan_columns(
 ) -> _Told: ...
 
 _FoundSchedule = tuple[str, float, float, int, int, list[tuple[int, str]], str]
-_Shortfall = tuple[str, tuple[int, int | None] | None]
+_Shortfall = tuple[str, tuple[int, tuple[int, str] | None] | None]
 
 def schedule_net(
     name: str, text: str | None, path: str | None, request: ScheduleRequest

@@ -17,14 +17,17 @@ class NoSchedule(RuntimeError):
 class InfeasibleSchedule(NoSchedule):
     """It is proved that no schedule fits the capacity.
 
-    `bound` is the bytes that every schedule needs at least, `suggested` those of a schedule that a quick search finds, or
-    None.
+    `bound` is the bytes that every schedule needs at least. `suggested` is a capacity in which a schedule was found, by the
+    scheduler that the message names, or None if none was found within the limits.
     """
 
     def __init__(self, message: str, bound: int, suggested: int | None) -> None:
         super().__init__(message)
         self.bound = bound
         self.suggested = suggested
+
+    def __reduce__(self) -> tuple[type[InfeasibleSchedule], tuple[str, int, int | None]]:
+        return type(self), (str(self), self.bound, self.suggested)
 
 
 class Net(Protocol):
@@ -116,13 +119,15 @@ def schedule(
     return Schedule(seconds, bound, height, live_peak, dict(classes), stop, text)
 
 
-def _shortfall_error(reason: str, proved: tuple[int, int | None] | None) -> NoSchedule:
+def _shortfall_error(reason: str, proved: tuple[int, tuple[int, str] | None] | None) -> NoSchedule:
     """The exception for a net without a schedule."""
     if proved is None:
         return NoSchedule(f"no schedule was found: {reason}")
     bound, suggested = proved
-    suggestion = "" if suggested is None else f"; a quick search finds a schedule in {suggested} bytes"
-    return InfeasibleSchedule(f"no schedule fits: {reason}{suggestion}", bound, suggested)
+    if suggested is None:
+        return InfeasibleSchedule(reason, bound, None)
+    capacity, scheduler = suggested
+    return InfeasibleSchedule(f"{reason}; {scheduler} finds a schedule in {capacity} bytes", bound, capacity)
 
 
 def _net_source(net: str | os.PathLike[str] | Net) -> tuple[str, str | None, str | None]:

@@ -2,14 +2,13 @@
 
 use std::fs::File;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use planlab_dsa::{Budget, Bytes, CancelToken, Stop};
 use planlab_graph::{
     Machine, ScheduleBudget, ScheduleOutcome, Scheduler, SchedulingProblem, Verified, execute_scheduler,
 };
 use planlab_solvers::placement::plan_in_any_case;
-use planlab_solvers::schedule::{Classes, find_scheduler, suggest_capacity};
+use planlab_solvers::schedule::{Classes, SuggestedCapacity, find_scheduler, suggest_capacity};
 use planlab_workloads::formats::{InputLimits, read_document};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -22,21 +21,19 @@ use crate::worker::run_interruptibly;
 const DEFAULT_MACHINE: &str = "x86-pcie3";
 /// Units of work of the planner that places a schedule whose own offsets do not fit, if work is limited.
 const PLACING_WORK: u64 = 1_000_000;
-/// The most time to search for a capacity that suffices, if none fits the given one.
-const SUGGESTION_WALL: Duration = Duration::from_secs(5);
 
 /// The file, seconds, bound in seconds, height, live peak, classes of the maps that backward passes read, why it ended.
 type FoundSchedule = (String, f64, f64, u64, u64, Vec<(usize, &'static str)>, &'static str);
-/// The reason; if it is proved that no schedule fits, the bytes that every schedule needs, and those of one that a quick
-/// search finds.
-type Shortfall = (String, Option<(u64, Option<u64>)>);
+/// The reason; if it is proved that no schedule fits, the bytes that every schedule needs, and a capacity with a scheduler
+/// that finds a schedule in it.
+type Shortfall = (String, Option<(u64, Option<(u64, String)>)>);
 
 /// What a run of a scheduler has come to.
 struct ScheduleResult {
     outcome: ScheduleOutcome,
     /// The schedule with offsets that fit.
     placed: Option<Verified>,
-    suggested: Option<Bytes>,
+    suggested: Option<SuggestedCapacity>,
 }
 
 /// The arguments of Python that say how a net is to be scheduled.
@@ -133,9 +130,13 @@ fn run_scheduler(
         }
         best => best.clone(),
     };
-    let wall = Some(budget.wall.map_or(SUGGESTION_WALL, |wall| wall.min(SUGGESTION_WALL)));
+    let rest = ScheduleBudget {
+        wall: budget.wall.map(|wall| wall.saturating_sub(outcome.elapsed)),
+        work: budget.work.map(|work| work.saturating_sub(outcome.work)),
+        ..budget
+    };
     let suggested = match outcome.end {
-        Ok(Stop::Infeasible) => suggest_capacity(problem, &ScheduleBudget { wall, ..budget }),
+        Ok(Stop::Infeasible) => suggest_capacity(problem, &rest),
         _ => None,
     };
     ScheduleResult { outcome, placed, suggested }
@@ -167,7 +168,8 @@ fn answer(
         let why = if outcome.best.is_some() { "its offsets do not fit" } else { stop };
         let reason = outcome.shortfall.unwrap_or_else(|| why.to_owned());
         let least = outcome.least_memory.bytes;
-        let proved = (least > problem.capacity).then(|| (least.get(), suggested.map(Bytes::get)));
+        let suggested = suggested.map(|found| (found.capacity.get(), found.scheduler));
+        let proved = (least > problem.capacity).then(|| (least.get(), suggested));
         return Ok((None, Some((reason, proved))));
     };
     let classes = Classes::from_schedule(&problem.net, placed.schedule());

@@ -1,8 +1,11 @@
 """Schedules of training nets: what comes back, and what is refused."""
 
+import copy
 import json
 import math
 import pathlib
+import pickle
+import re
 import tempfile
 import unittest
 
@@ -108,9 +111,23 @@ class Schedules(unittest.TestCase):
             with self.subTest(scheduler), self.assertRaisesRegex(planlab.InfeasibleSchedule, "pass of `f1`") as caught:
                 planlab.schedule(chain(), **options)
             self.assertIn(f"at least {least} bytes, but the capacity is {least - 1}", str(caught.exception))
-            self.assertIn(f"finds a schedule in {caught.exception.suggested} bytes", str(caught.exception))
             self.assertEqual(caught.exception.bound, least)
-            self.assertGreaterEqual(caught.exception.suggested, least)
+            found = re.search(r"; (\S+) finds a schedule in (\d+) bytes$", str(caught.exception))
+            self.assertEqual(int(found[2]), caught.exception.suggested)
+            there = options | {"capacity": caught.exception.suggested, "scheduler": found[1]}
+            self.assertLessEqual(planlab.schedule(chain(), **there).height, caught.exception.suggested)
+
+    def test_infeasible_capacity_without_time_has_no_suggestion(self):
+        with self.assertRaises(planlab.InfeasibleSchedule) as caught:
+            planlab.schedule(chain(), machine=MACHINE, capacity=MAP_BYTES, time_limit=0.0)
+        self.assertEqual((caught.exception.bound, caught.exception.suggested), (3 * MAP_BYTES, None))
+
+    def test_infeasible_schedule_is_copied_with_its_numbers(self):
+        for suggested in (None, 12):
+            error = planlab.InfeasibleSchedule("why", 10, suggested)
+            for same in (copy.copy(error), copy.deepcopy(error), pickle.loads(pickle.dumps(error))):
+                self.assertIsInstance(same, planlab.InfeasibleSchedule)
+                self.assertEqual((str(same), same.bound, same.suggested), ("why", 10, suggested))
 
     def test_wrong_arguments_are_refused(self):
         wrong = [{"scheduler": "hope"}, {"machine": "abacus"}, {"capacity": 0}, {"time_limit": -1.0}, {"seed": -1}]

@@ -73,7 +73,6 @@ mod fates;
 mod in_core;
 mod joint;
 pub mod knapsack;
-mod least_capacity;
 mod local_search;
 #[cfg(feature = "mip")]
 mod milp_solver;
@@ -92,6 +91,7 @@ mod solver_time;
 #[cfg(feature = "mip")]
 mod stages;
 mod starts;
+mod suggested_capacity;
 mod superneurons;
 mod swap_all;
 mod swap_opt;
@@ -108,7 +108,6 @@ pub use classes::{Class, Classes, Counts, Lab, Policy, Trial};
 pub use exact::Exact;
 pub use in_core::InCore;
 pub use joint::Joint;
-pub use least_capacity::suggest_capacity;
 pub use local_search::LocalSearch;
 #[cfg(feature = "cp")]
 pub use moccasin::Moccasin;
@@ -119,6 +118,7 @@ pub use pooch::Pooch;
 pub use pooch_elsewhere::PoochElsewhere;
 pub use program::{DoesNotFit, Part, Prefetch};
 pub use registry::{find_scheduler, scheduler_keys, schedulers};
+pub use suggested_capacity::{SuggestedCapacity, suggest_capacity};
 pub use superneurons::SuperNeurons;
 pub use swap_all::SwapAll;
 pub use swap_opt::SwapOpt;

@@ -4,20 +4,18 @@ mod check;
 mod largest;
 mod question;
 
-use std::time::Duration;
-
 use planlab_dsa::Bytes;
 use planlab_graph::{FeatureMap, ScheduleBudget, Verified, compute_bound};
 use planlab_results::table::{CellValue as Shown, Table};
 use planlab_results::{Status, Store};
-use planlab_solvers::schedule::{Class, suggest_capacity};
+use planlab_solvers::schedule::{Class, SuggestedCapacity, suggest_capacity};
 use serde_json::{Value, json};
 
 use crate::bench::book::open_store;
 use crate::cells::Ending;
 use crate::cli::ScheduleArgs;
 use crate::kinds::placement::planners;
-use crate::kinds::schedule::{Judgement, Question, Runner, classes, counts, keep, matching_schedulers};
+use crate::kinds::schedule::{Judgement, Question, Runner, WALL, classes, counts, keep, matching_schedulers};
 use crate::shell::JSON_VERSION;
 use crate::shell::clock::now_ns;
 use crate::shell::exit::{Exit, Failure, Verdict};
@@ -28,9 +26,6 @@ use crate::shell::signals::cancel_token;
 use crate::shell::target::Target;
 use crate::shell::text::{Text, titled_table};
 use question::{cell, question};
-
-/// The time to search for a capacity that suffices, if none fits the given one.
-const SUGGESTION_WALL: Duration = Duration::from_secs(5);
 
 pub(crate) fn run(args: &ScheduleArgs, output: Output) -> Verdict {
     if let Some(path) = &args.output {
@@ -78,8 +73,8 @@ struct Study<'a> {
     runner: Runner,
     store: Option<Store>,
     rows: Vec<Row>,
-    /// The memory of the smallest schedule that a quick search finds, if none fits the capacity.
-    suggested: Option<Bytes>,
+    /// A capacity that suffices, if no schedule fits the given one.
+    suggested: Option<SuggestedCapacity>,
 }
 
 impl<'a> Study<'a> {
@@ -119,25 +114,43 @@ impl<'a> Study<'a> {
         Ok(())
     }
 
-    /// Why no schedule fits, if a scheduler has proved it.
-    fn infeasible_reason(&self) -> Option<&str> {
-        let mut endings = self.rows.iter().map(|row| &row.judgement.ending);
-        endings.find(|ending| ending.status == Status::Infeasible).map(|ending| ending.reason.as_str())
+    /// The first scheduler that proves that no schedule fits.
+    fn infeasible_row(&self) -> Option<&Row> {
+        self.rows.iter().find(|row| row.judgement.ending.status == Status::Infeasible)
     }
 
+    /// A scheduler that proves that no schedule fits, and one that has a schedule.
+    fn find_contradiction(&self) -> Option<(&Row, &Row)> {
+        let found = self.rows.iter().find(|row| row.judgement.best.is_some());
+        self.infeasible_row().zip(found)
+    }
+
+    /// Searches for a capacity that suffices if no schedule fits. If work is limited, the clock does not end the search, so
+    /// that it is repeatable.
     fn suggest_capacity(&mut self) {
-        if self.infeasible_reason().is_none() {
+        if self.infeasible_row().is_none() || self.find_contradiction().is_some() {
             return;
         }
-        let cancel = self.runner.cancel().clone();
-        let budget = ScheduleBudget { wall: Some(SUGGESTION_WALL), cancel, ..ScheduleBudget::default() };
+        let limits = &self.args.limits;
+        let budget = ScheduleBudget {
+            wall: limits.work_limit.is_none().then(|| limits.time_limit.unwrap_or(WALL)),
+            work: limits.work_limit,
+            cancel: self.runner.cancel().clone(),
+            ..ScheduleBudget::default()
+        };
         self.suggested = suggest_capacity(&self.question.problem, &budget);
     }
 
     fn infeasible_text(&self) -> Option<Text> {
-        let reason = self.infeasible_reason()?;
-        let suggestion = self.suggested.map_or_else(String::new, |bytes| {
-            format!("; a quick search finds a schedule in {} ({bytes})", Shown::Bytes(bytes.get()).shown())
+        if let Some((infeasible, found)) = self.find_contradiction() {
+            let (infeasible, found) = (&infeasible.scheduler, &found.scheduler);
+            let says = "proves that no schedule fits, but there is one of";
+            return Some(Text::from(format!("\na contradiction: {infeasible} {says} {found}\n")));
+        }
+        let reason = &self.infeasible_row()?.judgement.ending.reason;
+        let suggestion = self.suggested.as_ref().map_or_else(String::new, |suggested| {
+            let (bytes, scheduler) = (suggested.capacity, &suggested.scheduler);
+            format!("; {scheduler} finds a schedule in {} ({bytes})", Shown::Bytes(bytes.get()).shown())
         });
         Some(Text::from(format!("\n{reason}{suggestion}\n")))
     }
@@ -159,7 +172,7 @@ impl<'a> Study<'a> {
         let any = |test: fn(Status) -> bool| self.rows.iter().any(|row| test(row.judgement.ending.status));
         Exit::first_of([
             (Exit::Interrupted, self.runner.cancel().is_cancelled()),
-            (Exit::Invalid, any(Status::is_lie)),
+            (Exit::Invalid, any(Status::is_lie) || self.find_contradiction().is_some()),
             (Exit::Incomplete, self.best_schedule().is_none() || any(Status::is_failure)),
         ])
     }
@@ -246,7 +259,8 @@ impl<'a> Study<'a> {
             "capacity": problem.capacity,
             "base": problem.base(),
             "least_memory": self.rows.iter().map(|row| row.judgement.least_memory.bytes).max(),
-            "suggested_capacity": self.suggested,
+            "suggested_capacity": self.suggested.as_ref().map(|suggested| suggested.capacity),
+            "suggested_scheduler": self.suggested.as_ref().map(|suggested| &suggested.scheduler),
             "images_per_second": self.unlimited_speed(),
             "schedules": rows.collect::<Vec<_>>(),
         });

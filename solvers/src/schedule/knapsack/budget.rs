@@ -184,7 +184,7 @@ impl<'p> NetKnapsack<'p> {
     fn new(problem: &'p SchedulingProblem) -> Self {
         let net = &problem.net;
         let inputs = net.map_ids().filter(|&map| !net.has_gradient(map));
-        let always = problem.base().get() + inputs.map(|map| net.map(map).bytes.get()).sum::<u64>();
+        let always = problem.base().get().saturating_add(inputs.map(|map| net.map(map).bytes.get()).sum());
         Self { problem, candidates: Candidates::new(problem), always }
     }
 

@@ -69,17 +69,16 @@ impl Part {
 /// For each step, the bytes in use during it, the base included, without the maps that come back.
 pub(in crate::schedule) fn memory_by_step(program: &Program) -> Vec<u64> {
     let schedule = &program.schedule;
-    let size =
-        |ids: &[planlab_dsa::BufferId]| ids.iter().map(|&id| schedule.buffer(id).bytes.get()).sum::<u64>();
-    let mut taken = schedule.base.get() + size(&schedule.resident);
+    let size = |ids: &[planlab_dsa::BufferId]| schedule.total_bytes(ids).get();
+    let mut taken = schedule.base.get().saturating_add(size(&schedule.resident));
     let mut leaving = program.departures.iter().peekable();
     let mut memory = Vec::with_capacity(program.compute_steps().len());
     for (step, event) in program.compute_steps().iter().enumerate() {
-        taken += size(&event.writes);
+        taken = taken.saturating_add(size(&event.writes));
         memory.push(taken);
-        taken -= size(&event.frees);
+        taken = taken.saturating_sub(size(&event.frees));
         while let Some(departure) = leaving.next_if(|departure| departure.after == step) {
-            taken -= size(&[departure.buffer]);
+            taken = taken.saturating_sub(size(&[departure.buffer]));
         }
     }
     memory
@@ -94,10 +93,10 @@ pub(in crate::schedule) fn least_room(program: &Program) -> u64 {
         changes[back.first].0 += bytes;
         changes[back.last].1 += bytes;
     }
-    let mut returned = 0;
+    let mut returned = 0_u64;
     let taken = memory.into_iter().zip(changes).map(|(taken, (comes, goes))| {
         returned += comes;
-        let taken = taken + returned;
+        let taken = taken.saturating_add(returned);
         returned -= goes;
         taken
     });
@@ -138,18 +137,18 @@ fn reserve_transfers(
     let mut starts = Vec::with_capacity(program.returns.len());
     for back in &program.returns {
         let bytes = program.schedule.buffer(back.buffer).bytes.get();
-        let most = memory[back.first..=back.last].iter().copied().max().unwrap_or(0) + bytes;
+        let most = memory[back.first..=back.last].iter().copied().max().unwrap_or(0).saturating_add(bytes);
         if most > capacity.get() {
             let what = Part::CopyIn(back.map);
             return Err(DoesNotFit { what, peak: Bytes::new(most), capacity });
         }
         previous = back.earliest.max(previous);
         let mut start = back.first;
-        while start > previous && memory[start - 1] + bytes <= capacity.get() {
+        while start > previous && memory[start - 1].saturating_add(bytes) <= capacity.get() {
             start -= 1;
         }
         previous = start;
-        memory[start..=back.last].iter_mut().for_each(|taken| *taken += bytes);
+        memory[start..=back.last].iter_mut().for_each(|taken| *taken = taken.saturating_add(bytes));
         starts.push(start);
     }
     Ok(starts)
@@ -167,7 +166,7 @@ fn with_convolutions(
     let mut stays = program.returns.iter().zip(&starts);
     for (back, &start) in stays.clone() {
         let bytes = program.schedule.buffer(back.buffer).bytes.get();
-        memory[start..=back.last].iter_mut().for_each(|taken| *taken += bytes);
+        memory[start..=back.last].iter_mut().for_each(|taken| *taken = taken.saturating_add(bytes));
     }
     let highest = (0..memory.len()).max_by_key(|&step| memory[step]).unwrap_or(0);
     let there = stays.rfind(|&(back, &start)| (start..=back.last).contains(&highest));
