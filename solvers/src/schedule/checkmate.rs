@@ -47,7 +47,7 @@
 
 use planlab_graph::{ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
 
-use super::stages::{Form, PassGraph, StageSearch};
+use super::stages::{Form, StageSearch};
 
 /// The most nodes of the program.
 const EXACT_NODES: usize = 40;
@@ -65,14 +65,14 @@ impl Checkmate {
     #[must_use]
     pub const fn exact() -> Self {
         let (key, form, most_nodes) = ("checkmate", Form::Whole, EXACT_NODES);
-        Self(StageSearch { key, form, most_nodes, solver_nodes: SOLVER_NODES, gap: 0.0 })
+        Self(StageSearch { key, form, most_nodes, solver_nodes: SOLVER_NODES, gap: 0.0, has_copies: false })
     }
 
     /// Rounds the relaxation, key `checkmate/rounding`.
     #[must_use]
     pub const fn rounding() -> Self {
         let (key, form, most_nodes) = ("checkmate/rounding", Form::Relaxed, ROUNDED_NODES);
-        Self(StageSearch { key, form, most_nodes, solver_nodes: SOLVER_NODES, gap: 0.0 })
+        Self(StageSearch { key, form, most_nodes, solver_nodes: SOLVER_NODES, gap: 0.0, has_copies: false })
     }
 }
 
@@ -92,7 +92,7 @@ impl Scheduler for Checkmate {
     }
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
-        self.0.offer_schedules(run, &PassGraph::new(run.problem()))
+        self.0.offer_schedules(run)
     }
 }
 

@@ -45,7 +45,8 @@
 //! - What is copied out stays to the end of the stage, and what arrives takes memory by its parts from the stage before
 //!   on. The schedule frees a map after the copy out and its last reader, and reserves the whole map for a copy back.
 //! - The order of copies is not a part of the program: in the schedule, maps leave and return in the order of their use.
-//! - Of the solutions in the least time, one with few runs and copies is preferred, by a cost of 1/100,000 of their time.
+//! - Runs and copies cost 1/100,000 of their time beside the time of the stages. That favours solutions with few of them. But
+//!   the search ends at a larger gap, so the solution may have more than it needs.
 //! - A map whose copy takes longer than 10,000 iterations stays.
 //! - The inputs of the net stay.
 //!
@@ -54,12 +55,12 @@
 
 use planlab_graph::{ScheduleHalt, ScheduleRun, Scheduler, SchedulerDescriptor};
 
-use super::stages::{Form, PassGraph, StageSearch};
+use super::stages::{Form, StageSearch, count_nodes};
 
 const KEY: &str = "offmate";
 /// The most nodes of HiGHS's search.
 const SOLVER_NODES: i32 = 100;
-/// The relative gap at which HiGHS ends; well above the costs that break ties.
+/// The relative gap at which HiGHS ends; larger than the costs of runs and copies, which only guide it.
 const GAP: f64 = 1e-3;
 
 /// What to keep, to recompute and to copy, by a mixed-integer program over stages; key `offmate`.
@@ -89,12 +90,16 @@ impl Scheduler for OffMate {
     }
 
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
-        let passes = PassGraph::with_copies(run.problem());
-        let is_small = passes.count_nodes() <= self.exact_nodes;
-        let form = if is_small { Form::Whole } else { Form::Relaxed };
-        let most_nodes = self.rounded_nodes.max(self.exact_nodes);
-        let search = StageSearch { key: KEY, form, most_nodes, solver_nodes: SOLVER_NODES, gap: GAP };
-        search.offer_schedules(run, &passes)
+        let is_small = count_nodes(&run.problem().net) <= self.exact_nodes;
+        let search = StageSearch {
+            key: KEY,
+            form: if is_small { Form::Whole } else { Form::Relaxed },
+            most_nodes: self.rounded_nodes.max(self.exact_nodes),
+            solver_nodes: SOLVER_NODES,
+            gap: GAP,
+            has_copies: true,
+        };
+        search.offer_schedules(run)
     }
 }
 
@@ -168,7 +173,7 @@ mod tests {
             let none = OffMate { exact_nodes: 0, rounded_nodes: 0 };
             assert_eq!(fastest(&problem, &none), fastest(&problem, &crate::schedule::InCore));
             let outcome = run_scheduler(&restrict(&problem, 1000, 64.0), &none);
-            let nodes = PassGraph::new(&problem).count_nodes();
+            let nodes = count_nodes(&problem.net);
             let reason = format!("too large: {nodes} passes and sums; at most 0 are planned");
             assert_eq!((outcome.best, outcome.shortfall), (None, Some(reason)));
         }

@@ -86,6 +86,10 @@ impl Scheduler for Exact {
         }
     }
 
+    fn searches_all_schedules(&self) -> bool {
+        true
+    }
+
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let Some(model) = Model::new(run.problem()) else {
             run.fall_short("too large: more than 32 functions, 64 maps and gradients, or 6 uses of a map");

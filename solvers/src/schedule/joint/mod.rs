@@ -87,6 +87,10 @@ impl Scheduler for Joint {
         true
     }
 
+    fn searches_all_schedules(&self) -> bool {
+        true
+    }
+
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let mut search = Search::new(run);
         let starts = search.offer_starts().and_then(|()| search.search_small());

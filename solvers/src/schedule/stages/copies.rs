@@ -15,8 +15,8 @@
 use super::graph::{Link, NodeGraph};
 use crate::milp::{Column, LinearProgram};
 
-/// The weight of runs and copies beside time: of the solutions in the least time, one with little work counts.
-pub(super) const TIE_BREAK: f64 = 1e-5;
+/// The weight of runs and copies beside time: it favours little work, and may outweigh a difference in time that is as small.
+pub(super) const WORK_WEIGHT: f64 = 1e-5;
 
 /// The columns of a result in a stage.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ impl CopyColumns {
     fn new(program: &mut LinearProgram, seconds: Link, is_first: bool) -> Self {
         let most = if is_first { 0.0 } else { 1.0 };
         let mut add_part =
-            |most: f64, seconds: f64| program.add_column((0.0, most), false, TIE_BREAK * seconds);
+            |most: f64, seconds: f64| program.add_column((0.0, most), false, WORK_WEIGHT * seconds);
         Self {
             out: add_part(1.0, seconds.out),
             back: add_part(most, seconds.back),

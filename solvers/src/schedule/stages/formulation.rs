@@ -13,7 +13,7 @@
 
 use planlab_graph::ScheduleHalt;
 
-use super::copies::{CopyModel, TIE_BREAK};
+use super::copies::{CopyModel, WORK_WEIGHT};
 use super::graph::NodeGraph;
 use super::plan::StageValues;
 use crate::milp::{Column, End, LinearProgram, LinearSolution, SolverLimits};
@@ -83,7 +83,7 @@ impl<'g> Formulation<'g> {
     /// Adds the columns of runs and of kept results. Costs are parts of the time of all nodes.
     fn add_choices(&mut self) {
         let graph = self.graph;
-        let weight = if self.copies.is_some() { TIE_BREAK } else { 1.0 };
+        let weight = if self.copies.is_some() { WORK_WEIGHT } else { 1.0 };
         let scale = weight * graph.seconds_scale();
         for stage in 0..graph.count_stages() {
             let mut runs = Vec::with_capacity(stage + 1);

@@ -20,4 +20,4 @@ mod training;
 
 pub(super) use formulation::Form;
 pub(super) use search::StageSearch;
-pub(super) use training::PassGraph;
+pub(super) use training::count_nodes;

@@ -5,7 +5,7 @@ use planlab_graph::{ScheduleError, ScheduleHalt, ScheduleRun};
 
 use super::formulation::{Form, Formulation};
 use super::plan::{StagePlan, StageValues};
-use super::training::PassGraph;
+use super::training::{PassGraph, count_nodes};
 use crate::milp::{End, SolverLimits};
 use crate::schedule::bound::claim_lp_bound;
 use crate::schedule::fates::{Fates, offer_fates};
@@ -28,29 +28,30 @@ pub(in crate::schedule) struct StageSearch {
     pub(in crate::schedule) solver_nodes: i32,
     /// The relative gap at which HiGHS ends.
     pub(in crate::schedule) gap: f64,
+    /// Whether maps are copied over the machine's link, too.
+    pub(in crate::schedule) has_copies: bool,
 }
 
 impl StageSearch {
     /// Offers the schedule that keeps all, or else those of the program's plans. Errors are as of [`ScheduleRun::tick`] and
     /// [`ScheduleRun::offer`], and [`ScheduleError::Failed`] if the solver fails.
-    pub(in crate::schedule) fn offer_schedules(
-        self,
-        run: &mut ScheduleRun<'_>,
-        passes: &PassGraph<'_>,
-    ) -> Result<(), ScheduleHalt> {
+    pub(in crate::schedule) fn offer_schedules(self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let problem = run.problem();
         claim_lp_bound(run)?;
         offer_fates(run, self.key, &Fates::keep_all(&problem.net))?;
-        // Nothing is faster than to keep all; and without a budget, the reason is known.
-        if run.best_schedule().is_some() || passes.budget() == 0 {
+        // Nothing is faster than to keep all.
+        if run.best_schedule().is_some() {
             return Ok(());
         }
-        let (nodes, most) = (passes.count_nodes(), self.most_nodes);
+        let (nodes, most) = (count_nodes(&problem.net), self.most_nodes);
         if nodes > most {
             run.fall_short(format!("too large: {nodes} passes and sums; at most {most} are planned"));
             return Ok(());
         }
-        self.offer_plans(run, passes)
+        let passes = PassGraph::new(problem);
+        let passes = if self.has_copies { passes.with_link(&problem.machine) } else { passes };
+        // Without a budget, the reason is known.
+        if passes.budget() == 0 { Ok(()) } else { self.offer_plans(run, &passes) }
     }
 
     /// Solves the model in its part of the memory, and offers what comes of it.

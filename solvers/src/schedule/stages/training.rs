@@ -5,7 +5,7 @@
 //! of a pass that writes more than one: it may be freed alone. An addition that passes its gradient on is no node.
 
 use planlab_dsa::Bytes;
-use planlab_graph::{FunctionId, MapId, SchedulingProblem, TrainingNet};
+use planlab_graph::{FunctionId, Machine, MapId, SchedulingProblem, TrainingNet};
 
 use super::graph::{Link, Node, NodeGraph};
 use super::plan::StagePlan;
@@ -13,7 +13,7 @@ use crate::schedule::fates::{Fate, Fates, backward_stage, forward_stage};
 
 /// A net in training as a graph. Its first nodes are the functions' forward passes.
 #[derive(Clone, Debug)]
-pub(in crate::schedule) struct PassGraph<'p> {
+pub(super) struct PassGraph<'p> {
     net: &'p TrainingNet,
     graph: NodeGraph,
     /// For each node: the stage of its pass among those of fates; `None` for a sum, and for all but the first of
@@ -24,7 +24,7 @@ pub(in crate::schedule) struct PassGraph<'p> {
 
 impl<'p> PassGraph<'p> {
     /// Without copies.
-    pub(in crate::schedule) fn new(problem: &'p SchedulingProblem) -> Self {
+    pub(super) fn new(problem: &'p SchedulingProblem) -> Self {
         let net = &problem.net;
         let inputs = net.map_ids().filter(|&map| !net.has_gradient(map));
         let inputs: u64 = inputs.map(|map| net.map(map).bytes.get()).sum();
@@ -41,17 +41,11 @@ impl<'p> PassGraph<'p> {
         Self { net, graph, stages: builder.stages, budget: free.saturating_sub(inputs) }
     }
 
-    /// With copies of maps over the machine's link.
-    pub(in crate::schedule) fn with_copies(problem: &'p SchedulingProblem) -> Self {
-        let (byte, machine) = (Bytes::new(1), &problem.machine);
+    /// The same with copies of maps over the machine's link.
+    pub(super) fn with_link(self, machine: &Machine) -> Self {
+        let byte = Bytes::new(1);
         let link = Link { out: machine.out_seconds(byte), back: machine.in_seconds(byte) };
-        let passes = Self::new(problem);
-        Self { graph: passes.graph.with_link(link), ..passes }
-    }
-
-    /// The number of nodes: passes, further gradients of passes, and sums.
-    pub(in crate::schedule) fn count_nodes(&self) -> usize {
-        self.graph.count_stages()
+        Self { graph: self.graph.with_link(link), ..self }
     }
 
     pub(super) const fn graph(&self) -> &NodeGraph {
@@ -81,6 +75,20 @@ impl<'p> PassGraph<'p> {
         }
         fates
     }
+}
+
+/// The number of nodes of a net's graph, which need not be built: passes, further gradients of passes, and sums.
+pub(in crate::schedule) fn count_nodes(net: &TrainingNet) -> usize {
+    let mut parts = vec![0_usize; net.maps().len()];
+    let mut nodes = net.functions().len();
+    for id in net.function_ids() {
+        let written = net.function(id).inputs.iter().filter(|&&map| net.has_gradient(map));
+        written.clone().for_each(|map| parts[map.index()] += 1);
+        if net.has_backward_pass(id) {
+            nodes += written.count().max(1);
+        }
+    }
+    nodes + parts.into_iter().map(|parts| parts.saturating_sub(1)).sum::<usize>()
 }
 
 struct Builder<'p> {
@@ -188,6 +196,7 @@ mod tests {
             (2.0, 0, vec![8]),
         ];
         assert_eq!(rows_of(passes.graph()), wanted);
+        assert_eq!(count_nodes(&problem.net), wanted.len());
         let sum = 7;
         assert_eq!(passes.stages[..sum], [0, 1, 2, 3, 4, 5, 7].map(Some));
         assert_eq!(passes.stages[sum..], [None, Some(8), Some(9)]);
@@ -198,6 +207,7 @@ mod tests {
     fn each_gradient_of_a_pass_is_a_node() {
         let problem = branching_problem();
         let rows = rows_of(PassGraph::new(&problem).graph());
+        assert_eq!(count_nodes(&problem.net), rows.len());
         // The product; the tanh and the relu; the sum of both gradients of the convolution.
         assert_eq!(rows[6..8], [(2.0, 256, vec![1, 2, 5]), (0.0, 256, vec![1, 2, 5])]);
         assert_eq!(rows[8..10], [(2.0, 256, vec![2, 7]), (2.0, 256, vec![1, 6])]);
