@@ -8,7 +8,9 @@ use planlab_results::{Status, Store};
 use serde_json::Value;
 use tempfile::tempdir;
 
-use crate::common::{assert_shows, assert_tells, figure, folder_with, json, run, sabotaged, sample, write};
+use crate::common::{
+    assert_shows, assert_tells, figure, folder_with, json, outputs, planlab, run, sabotaged, sample, write,
+};
 
 const MACHINE: &str = "name = 'mine'\ncopy_out = 24e9\ncopy_in = 24e9\nflops = 2e13\nmemory = 1.5e12\nlaunch = 5e-6\n\
                        capacity = 2e9\n";
@@ -133,14 +135,37 @@ fn capacity_below_every_schedule_is_infeasible_at_once() {
     assert_eq!(found["least_memory"], 11_000_120);
     let suggested = figure(&found, "suggested_capacity");
     assert!((11_000_120..12_500_000).contains(&suggested), "{suggested} bytes");
+    let scheduler = found["suggested_scheduler"].as_str().expect("a scheduler");
     let reason = "every schedule needs at least 11000120 bytes, but the capacity is 11000000: the backward pass of `b` takes \
-                  3000000 beside 8000120 bytes of parameters and workspace; a quick search finds a schedule in ";
-    assert_shows(&folder, &both, 3, &[reason, "infeasible"]);
+                  3000000 beside 8000120 bytes of parameters and workspace; ";
+    let suggestion = format!("{scheduler} finds a schedule in ");
+    assert_shows(&folder, &both, 3, &[reason, &suggestion, "infeasible"]);
+    let bytes = suggested.to_string();
+    let there = ["schedule", "mine.jsonl", "--capacity", &bytes, "--scheduler", scheduler];
+    let found = json(folder.path(), &there, 0);
+    assert_eq!(found["schedules"][0]["fits"], true, "{found}");
+    let limited = [&both[..], &["--work-limit", "1"]].concat();
+    assert_eq!(json(folder.path(), &limited, 3)["suggested_capacity"], Value::Null);
+    let base = ["schedule", "mine.jsonl", "--capacity", "8MB", "--scheduler", "joint"];
+    let alone = "8000000: parameters and workspace alone take 8000120";
+    assert_shows(&folder, &base, 3, &[alone]);
     let written = [&arguments[..], &["joint", "-o", "s.jsonl"]].concat();
     assert_tells(&folder, &written, 3, &["no schedule fits, so no file is written"]);
     assert!(!folder.path().join("s.jsonl").exists());
     let enough = ["schedule", "mine.jsonl", "--capacity", "13MB", "--scheduler", "in-core"];
     assert_eq!(json(folder.path(), &enough, 0)["suggested_capacity"], Value::Null);
+}
+
+#[test]
+fn proof_beside_a_schedule_is_a_contradiction() {
+    let folder = folder_with("mine.jsonl", NET);
+    let arguments =
+        ["schedule", "mine.jsonl", "--capacity", "13MB", "--scheduler", "saboteur/lie-about-a-search"];
+    let both = [&arguments[..], &["--scheduler", "in-core"]].concat();
+    let mut command = planlab(folder.path());
+    let (found, _) = outputs(command.env("PLANLAB_SABOTEURS", "1").args(&both), 4);
+    let says = "a contradiction: saboteur/lie-about-a-search proves that no schedule fits, but there is one of in-core";
+    assert!(found.contains(says) && !found.contains("out of memory"), "{found}");
 }
 
 const SUITE: &str = r#"
@@ -175,6 +200,9 @@ fn a_scheduler_that_breaks_its_contract_costs_its_row() {
         ("saboteur/lie-about-time", "bad-output"),
         ("saboteur/lie-about-bound", "bound-refuted"),
         ("saboteur/lie-about-memory", "bound-refuted"),
+        ("saboteur/lie-without-a-proof", "bad-output"),
+        // The proof of a search is not repeated: the schedules of others refute it.
+        ("saboteur/lie-about-a-search", "infeasible"),
         ("swap-all", "feasible"),
     ] {
         assert_eq!(row(&rows, scheduler)["status"], status, "{}", row(&rows, scheduler));
@@ -184,7 +212,9 @@ fn a_scheduler_that_breaks_its_contract_costs_its_row() {
     let reason = row(&rows, "saboteur/shorten-a-copy")["reason"].as_str().expect("a reason");
     assert!(reason.contains("of `in` takes 1e-9 s"), "{reason}");
     let audit = json(folder.path(), &["audit", "store"], 4);
-    assert_eq!(audit["schedules"], 7);
+    assert_eq!(audit["schedules"], 9);
+    let claim = "saboteur/lie-about-a-search claims that every schedule needs 6000000001 bytes, but one of";
+    assert!(audit["findings"].to_string().contains(claim), "{audit}");
     // The next bench runs only the others.
     let (rows, told) = bench(
         folder.path(),
@@ -252,7 +282,8 @@ fn infeasible_cell_is_an_answer_and_a_false_one_is_found() {
     });
     Store::open(&folder_of_rows).expect("opens").append_schedule(&lie).expect("appends");
     let told = json(folder.path(), &["audit", "store"], 4)["findings"].to_string();
-    assert!(told.contains("swap-all: infeasible, but passes and sums need only"), "{told}");
+    let refuted = "swap-all: every schedule is said to need 6000000001 bytes, but passes and sums need only";
+    assert!(told.contains(refuted), "{told}");
     assert!(
         told.contains("swap-all claims that every schedule needs 6000000001 bytes, but one of swap-all"),
         "{told}"

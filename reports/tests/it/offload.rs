@@ -245,6 +245,15 @@ fn a_bound_that_a_schedule_refutes_is_seen() {
 }
 
 #[test]
+fn bound_on_memory_that_a_schedule_refutes_is_shown() {
+    let mut all = rows();
+    all[4].least_memory = Some(15 * GB);
+    let files = report(&all);
+    let claim = "pooch/discard claims that every schedule needs 15000000000 bytes, but one of";
+    files.text("offload.html").has([claim]);
+}
+
+#[test]
 fn timelines_are_drawn_where_the_store_has_them() {
     let timelines = [("d".repeat(64), timeline())];
     let files = report_with(&rows(), &timelines);

@@ -24,6 +24,8 @@ pub enum Fault {
     FalsePlan,
     /// A bound on the time of an iteration that exceeds that of a valid schedule.
     RefutedTime,
+    /// A bound on the memory of every schedule that exceeds what a valid schedule takes, or what the net proves.
+    RefutedMemory,
     /// A stored schedule that contradicts its row.
     FalseSchedule,
     /// A lost shard.
@@ -84,6 +86,7 @@ impl Finding {
                 | Fault::FalsePlan
                 | Fault::FalseSchedule
                 | Fault::RefutedTime
+                | Fault::RefutedMemory
                 | Fault::CorruptReplay
         )
     }

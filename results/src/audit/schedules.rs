@@ -63,7 +63,7 @@ fn refuted_memory(row: &ScheduleRow, rows: &[&ScheduleRow]) -> Option<Finding> {
             describe_problem(row),
             row.scheduler
         );
-        Finding::new(Fault::RefutedBound, message)
+        Finding::new(Fault::RefutedMemory, message)
     })
 }
 

@@ -2,13 +2,14 @@
 
 use planlab_dsa::{Bytes, Evidence, Instance, Plan, Stop};
 use planlab_graph::{
-    MapId, MemoryBound, Schedule, ScheduleBound, SchedulingProblem, Task, TrainingNet, Verified,
-    bound_memory, compute_bound,
+    MapId, MemoryBound, Schedule, ScheduleBound, ScheduleEvidence, Scheduler, SchedulingProblem, Task,
+    TrainingNet, Verified, compute_bound,
 };
 use planlab_results::Status;
 use planlab_results::schedule::{Disturbance, Improvement};
 use planlab_solvers::schedule::Class;
 
+use super::Question;
 use super::kind::Scheduling;
 use super::messages::Answer;
 use crate::cells::{CellEnd, Ending};
@@ -67,12 +68,12 @@ impl Judgement {
         Some(self.bound.gap(self.best.as_ref()?.seconds()))
     }
 
-    fn new(problem: &SchedulingProblem) -> Self {
+    fn new(question: &Question) -> Self {
         Self {
             ending: Ending::new(Status::Unknown),
             best: None,
-            bound: compute_bound(problem),
-            least_memory: bound_memory(problem),
+            bound: compute_bound(&question.problem),
+            least_memory: question.least_memory,
             placed: None,
             planner_status: None,
             planner_reason: String::new(),
@@ -88,7 +89,9 @@ impl Judgement {
         INTERRUPTED.clone_into(&mut self.ending.reason);
     }
 
-    fn take_answer(&mut self, problem: &SchedulingProblem, answer: Answer) {
+    /// Takes over what a child answers. That no schedule fits counts if the bound says so, or if the scheduler may have
+    /// searched all schedules.
+    fn take_answer(&mut self, problem: &SchedulingProblem, scheduler: &dyn Scheduler, answer: Answer) {
         let contradiction = self.contradiction(answer.seconds);
         let bound = ScheduleBound::highest_of(&[answer.bound, self.bound]).unwrap_or(self.bound);
         self.bound = bound;
@@ -96,9 +99,13 @@ impl Judgement {
         self.elapsed_ns = Some(answer.elapsed_ns);
         self.trajectory = answer.trajectory;
         let is_infeasible = answer.run.stop == Some(Stop::Infeasible);
-        if is_infeasible && self.least_memory.bytes <= problem.capacity {
-            self.least_memory = MemoryBound::above_searched(problem.capacity);
+        let is_searched =
+            answer.memory_evidence == ScheduleEvidence::Search && scheduler.searches_all_schedules();
+        if is_infeasible && is_searched && self.best.is_none() {
+            let searched = MemoryBound::above_searched(problem.capacity);
+            self.least_memory = searched.unwrap_or(self.least_memory);
         }
+        let is_unproved = is_infeasible && self.least_memory.bytes <= problem.capacity;
         let ranked = self.rank(answer.run.stop, answer.shortfall);
         self.ending.take_run(answer.run, ranked);
         if let Some(reason) = contradiction {
@@ -109,6 +116,9 @@ impl Judgement {
         } else if is_infeasible && self.best.is_some() {
             self.ending.status = Status::BoundRefuted;
             "it was claimed that no schedule fits".clone_into(&mut self.ending.reason);
+        } else if is_unproved {
+            self.ending.status = Status::BadOutput;
+            "the child says that no schedule fits, without a proof".clone_into(&mut self.ending.reason);
         }
     }
 
@@ -143,9 +153,10 @@ impl Judgement {
     }
 }
 
-/// Judges the end of a child and what it has kept.
-pub(super) fn judge(problem: &SchedulingProblem, cell: CellEnd<Scheduling>) -> Judgement {
-    let mut judgement = Judgement::new(problem);
+/// Judges the end of a scheduler's child and what it has kept.
+pub(super) fn judge(question: &Question, scheduler: &dyn Scheduler, cell: CellEnd<Scheduling>) -> Judgement {
+    let problem = &question.problem;
+    let mut judgement = Judgement::new(question);
     judgement.ending.stderr_tail = cell.stderr_tail;
     let kept = cell.kept.map(|text| {
         let schedule = Schedule::read_jsonl("schedule", &text)
@@ -160,7 +171,7 @@ pub(super) fn judge(problem: &SchedulingProblem, cell: CellEnd<Scheduling>) -> J
         Err(refusal) => Some(refusal),
     };
     match cell.end {
-        Ok(answer) => judgement.take_answer(problem, answer),
+        Ok(answer) => judgement.take_answer(problem, scheduler, answer),
         Err(death) => judgement.ending.take_death(death),
     }
     if let Some(refusal) = refusal {

@@ -1,6 +1,8 @@
 //! What a parent asks of a scheduler's child, and what the child answers.
 
-use planlab_graph::{ScheduleBound, ScheduleError, ScheduleMark, ScheduleOutcome, Verified};
+use planlab_graph::{
+    ScheduleBound, ScheduleError, ScheduleEvidence, ScheduleMark, ScheduleOutcome, Verified,
+};
 use planlab_results::Status;
 use planlab_results::schedule::Improvement;
 use serde::{Deserialize, Serialize};
@@ -28,6 +30,8 @@ pub(crate) struct Answer {
     /// Seconds of an iteration by the schedule in the mailbox, if there is one.
     pub(super) seconds: Option<f64>,
     pub(super) bound: ScheduleBound,
+    /// The evidence for the bound on the memory of every schedule.
+    pub(super) memory_evidence: ScheduleEvidence,
     pub(super) shortfall: Option<String>,
     pub(super) trajectory: Vec<Improvement>,
     pub(super) elapsed_ns: u64,
@@ -45,6 +49,7 @@ impl Answer {
             run: RunEnd { stop: outcome.end.as_ref().ok().copied(), error, usage, work: outcome.work },
             seconds: outcome.best.as_ref().map(Verified::seconds),
             bound: outcome.bound,
+            memory_evidence: outcome.least_memory.evidence,
             shortfall: outcome.shortfall.clone(),
             trajectory: outcome.trajectory.iter().map(improvement).collect(),
             elapsed_ns: as_nanoseconds(outcome.elapsed),

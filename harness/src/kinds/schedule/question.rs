@@ -1,7 +1,9 @@
 //! Builds scheduling problems: a net on a machine with a memory capacity, under the name of its workload.
 
 use planlab_dsa::{Bytes, Digest};
-use planlab_graph::{Graph, Machine, ProfileFormat, Scheduler, SchedulingProblem, Times};
+use planlab_graph::{
+    Graph, Machine, MemoryBound, ProfileFormat, Scheduler, SchedulingProblem, Times, bound_memory,
+};
 use planlab_solvers::schedule::{Class, Lab, Policy, Prefetch, find_scheduler, scheduler_keys};
 use planlab_workloads::formats::Document;
 use planlab_workloads::formats::import::{Input, has_open_batch, read_training_net};
@@ -23,13 +25,16 @@ pub(crate) struct Question {
     pub(crate) text: String,
     /// Digest of that text.
     pub(crate) digest: String,
+    /// The memory that every schedule needs at least.
+    pub(crate) least_memory: MemoryBound,
 }
 
 impl Question {
     pub(crate) fn new(workload: String, problem: SchedulingProblem) -> Self {
         let text = problem.write_jsonl();
         let digest = Digest::of_bytes(text.as_bytes()).to_string();
-        Self { workload, problem, text, digest }
+        let least_memory = bound_memory(&problem);
+        Self { workload, problem, text, digest, least_memory }
     }
 
     /// A net of ours on a machine, in the machine's memory, with the workspace that the net's key names.

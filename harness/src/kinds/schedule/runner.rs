@@ -13,6 +13,7 @@ use super::disturb::disturb_times;
 use super::judge::{Judgement, Placed, judge};
 use super::kind::Scheduling;
 use super::messages::CellRequest;
+use super::question::resolve_scheduler;
 use super::{Cell, Question};
 use crate::cells::{Order, Supervisor};
 use crate::inputs::network::source_file;
@@ -61,7 +62,7 @@ impl Runner {
         let end = self.supervisor().run::<Scheduling>(&order)?.pop();
         let end =
             end.ok_or_else(|| Failure::new(Exit::Incomplete, "the child did not answer for its cell"))?;
-        let mut judgement = judge(&question.problem, end);
+        let mut judgement = judge(question, &*resolve_scheduler(&cell.scheduler)?, end);
         if let Some(best) = judgement.best.clone() {
             self.place(question, cell, &best, &folder, &mut judgement)?;
             if cell.target.is_none() {

@@ -13,7 +13,7 @@ use super::messages::Answer;
 use crate::cells::sabotage;
 
 /// The keys of all saboteurs.
-pub(super) const KEYS: [&str; 7] = [
+pub(super) const KEYS: [&str; 9] = [
     "saboteur/crash",
     "saboteur/hang",
     "saboteur/eat-memory",
@@ -21,6 +21,8 @@ pub(super) const KEYS: [&str; 7] = [
     "saboteur/lie-about-time",
     "saboteur/lie-about-bound",
     "saboteur/lie-about-memory",
+    "saboteur/lie-without-a-proof",
+    "saboteur/lie-about-a-search",
 ];
 
 /// The saboteur of that name, if saboteurs are enabled.
@@ -67,6 +69,10 @@ impl Scheduler for Saboteur {
         }
     }
 
+    fn searches_all_schedules(&self) -> bool {
+        self.key == "saboteur/lie-about-a-search"
+    }
+
     fn schedule(&self, run: &mut ScheduleRun<'_>) -> Result<(), ScheduleHalt> {
         let honest = SwapAll::with_prefetch();
         match self.key {
@@ -76,6 +82,7 @@ impl Scheduler for Saboteur {
                 sabotage::hang()
             }
             "saboteur/eat-memory" => sabotage::eat_memory(),
+            "saboteur/lie-without-a-proof" | "saboteur/lie-about-a-search" => Err(run.claim_infeasible()),
             _ => honest.schedule(run),
         }
     }

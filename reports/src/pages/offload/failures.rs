@@ -33,7 +33,9 @@ pub(super) fn failure_pieces(site: &Site<'_>) -> Vec<Piece> {
 
 /// Bounds that a valid schedule of the same or of another scheduler refutes, and stored schedules that contradict their rows.
 pub(super) fn refutation_alerts(site: &Site<'_>) -> Vec<Piece> {
-    let is_refuted = |finding: &&Finding| matches!(finding.fault, Fault::RefutedTime | Fault::FalseSchedule);
+    let is_refuted = |finding: &&Finding| {
+        matches!(finding.fault, Fault::RefutedTime | Fault::RefutedMemory | Fault::FalseSchedule)
+    };
     site.findings.iter().filter(is_refuted).map(|finding| Piece::alert(finding.to_string())).collect()
 }
 
