@@ -191,6 +191,13 @@ fn a_lie_is_an_error() {
         InCore.schedule(run)
     });
     assert!(matches!(refuted, Err(ScheduleError::Refuted { .. })), "{refuted:?}");
+    let fits = end(&roomy, |run| match InCore.schedule(run) {
+        Err(ScheduleHalt::Error(error)) => Err(error.into()),
+        Ok(()) | Err(ScheduleHalt::Stop(_)) => Err(run.claim_infeasible()),
+    });
+    assert_eq!(fits, Err(ScheduleError::Fits { capacity: roomy.capacity }));
+    let unlimited = end(&roomy.with_capacity(Bytes::new(u64::MAX)), |run| Err(run.claim_infeasible()));
+    assert_eq!(unlimited, Ok(Stop::Finished));
 }
 
 /// Simulates without an end.

