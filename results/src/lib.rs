@@ -58,6 +58,6 @@ pub mod schedule {
 
 /// Rows of framework measurements.
 pub mod framework {
-    pub use crate::rows::{FRAMEWORK_SCHEMA, FrameworkRow, FrameworkRun, PLANLAB};
+    pub use crate::rows::{FRAMEWORK_SCHEMA, FrameworkRow, FrameworkRun, PLANLAB, StepBudget, UNCONSTRAINED};
     pub use crate::store::read_frameworks;
 }

@@ -1,10 +1,10 @@
-//! Checks that framework rows agree: an allocator must not change what a program computes.
+//! Checks that framework rows agree: neither an allocator nor a plan may change what a program computes.
 
 use super::checks::disagree;
 use super::finding::Finding;
 use crate::rows::{FrameworkRow, group_by};
 
-/// Nets whose output depends on the allocator.
+/// Nets whose output depends on the allocator, or on planlab's choice of what a step saves.
 #[must_use]
 pub fn audit_frameworks(rows: &[FrameworkRow]) -> Vec<Finding> {
     let asked = |row: &&FrameworkRow| {
@@ -12,9 +12,9 @@ pub fn audit_frameworks(rows: &[FrameworkRow]) -> Vec<Finding> {
         let propagations = u64::from(row.warm_up) + row.wall_ns.len() as u64;
         let subject =
             format!("{} {} {} b{}, {} threads", row.framework, row.net, row.mode, row.batch, row.threads);
-        (subject, row.provenance.host.clone(), propagations)
+        (subject, row.provenance.host.clone(), propagations, row.budget.is_some())
     };
-    let complete = rows.iter().filter(|row| row.digest.is_some());
+    let complete = rows.iter().filter(|row| row.digest.is_some() && row.must_agree());
     let mut findings = Vec::new();
     for ((subject, ..), rows) in group_by(complete, asked) {
         let values = group_by(rows, |row| row.digest.clone().unwrap_or_default());

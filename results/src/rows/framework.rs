@@ -6,10 +6,13 @@ use serde::{Deserialize, Serialize};
 use super::row::{Row, RowKind};
 
 /// The version of the row; raised when a field changes its meaning.
-pub const FRAMEWORK_SCHEMA: u32 = 1;
+pub const FRAMEWORK_SCHEMA: u32 = 2;
 
-/// The contender that serves requests from a plan.
+/// The contender that serves requests from a plan. Those that keep a step within a capacity begin with this name and `/`.
 pub const PLANLAB: &str = "planlab";
+
+/// The contender without a limit, to which those of a [`StepBudget`] are compared.
+pub const UNCONSTRAINED: &str = "unconstrained";
 
 /// A row of a contender on a net.
 pub type FrameworkRow = Row<FrameworkRun>;
@@ -30,9 +33,9 @@ pub struct FrameworkRun {
     pub threads: u32,
     /// `glibc`, `jemalloc/keep`, `planlab`, ...
     pub contender: String,
-    /// The contender's environment variables; empty for its defaults.
+    /// The contender's environment variables, or the limit it got; empty for its defaults.
     pub settings: String,
-    /// `complete` or `failed`.
+    /// `complete` or `failed`; `out-of-memory` if a step does not fit its capacity.
     pub status: End,
     /// Why there is no figure; empty if there is one.
     pub reason: String,
@@ -56,20 +59,60 @@ pub struct FrameworkRun {
     pub resident_peak: Option<u64>,
     /// The most bytes resident during the timed propagations; `None` if the kernel does not report it.
     pub steady_peak: Option<u64>,
-    /// Digest of the net's output; for training, of all losses and weights.
+    /// Digest of the net's output; for training, of all losses and weights; with `budget`, of losses and gradients.
     pub digest: Option<String>,
-    /// Large requests of the process. This field and those below exist only for planlab.
+    /// Large requests of the process. This field and those below exist only for planlab; with `budget` only `planning_ns`.
     pub requests: Option<u64>,
     /// Large requests served from a plan.
     pub planned: Option<u64>,
     /// The number of plans made.
     pub plans: Option<u64>,
-    /// Time spent planning, on a separate thread.
+    /// Time spent planning, on a separate thread; with `budget`, before or during a step of the warm-up.
     pub planning_ns: Option<u64>,
     /// Height of the highest plan.
     pub plan_height: Option<u64>,
     /// Load of that plan's round.
     pub plan_load: Option<u64>,
+    /// The memory of a training step; `None` for rows that compare allocators.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub budget: Option<StepBudget>,
+}
+
+/// The memory of a training step under a contender that saves some. Parameters and inputs do not count.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StepBudget {
+    /// The bytes that the step was given; `None` for contenders that take no number of bytes.
+    pub capacity: Option<u64>,
+    /// The most bytes live at once, counted operation by operation.
+    pub counted_peak: Option<u64>,
+    /// The most bytes resident above those before the step.
+    pub measured_peak: Option<u64>,
+    /// The least counted peak that was found, if the step does not fit.
+    pub least_peak: Option<u64>,
+    /// Time of what the backward pass computes again, as planned.
+    pub recompute_ns: Option<u64>,
+    /// Bytes that a step copies to the host and back.
+    pub copied_bytes: Option<u64>,
+}
+
+impl FrameworkRun {
+    /// Whether planlab is the contender, in one of its ways.
+    #[must_use]
+    pub fn is_ours(&self) -> bool {
+        self.contender.split('/').next() == Some(PLANLAB)
+    }
+
+    /// Whether the run has to compute what the others do. PyTorch's choices within a budget may repeat random operations.
+    pub(crate) fn must_agree(&self) -> bool {
+        self.budget.is_none() || self.is_ours() || self.contender == UNCONSTRAINED
+    }
+
+    /// Whether it was measured, but lacks a figure that every such run has.
+    fn lacks_figures(&self) -> bool {
+        let lacks_peak =
+            |budget: &StepBudget| budget.counted_peak.is_none() || budget.measured_peak.is_none();
+        self.wall_ns.is_empty() || self.digest.is_none() || self.budget.as_ref().is_some_and(lacks_peak)
+    }
 }
 
 impl RowKind for FrameworkRun {
@@ -89,7 +132,7 @@ impl RowKind for FrameworkRun {
         if self.cpu_ns.len() != timed || self.faults.len() != timed {
             return Some("`wall_ns`, `cpu_ns` and `faults` have different lengths");
         }
-        let lacks = timed == 0 || self.digest.is_none();
-        (self.status == End::Complete && lacks).then_some("it is complete, but has no times or no `digest`")
+        let is_false = self.status == End::Complete && self.lacks_figures();
+        is_false.then_some("it is complete, but has no times, no `digest` or no peak")
     }
 }

@@ -10,7 +10,7 @@ mod row;
 mod schedule;
 mod status;
 
-pub use framework::{FRAMEWORK_SCHEMA, FrameworkRow, FrameworkRun, PLANLAB};
+pub use framework::{FRAMEWORK_SCHEMA, FrameworkRow, FrameworkRun, PLANLAB, StepBudget, UNCONSTRAINED};
 pub use key::{NetParts, WorkloadKey};
 #[cfg(feature = "parquet")]
 pub(crate) use older::SEARCHES;

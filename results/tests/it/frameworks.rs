@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::common::{fixtures, sole_finding};
+use planlab_dsa::performance::End;
 use planlab_results::audit::{Fault, audit_ends, audit_frameworks};
 use planlab_results::framework::{FrameworkRow, read_frameworks};
 use planlab_results::{StoreError, merge_stores};
@@ -13,6 +14,11 @@ fn line(contender: &str, repetition: u32, started_ns: u64, digest: &str) -> Stri
     fixtures::framework("resnet18", contender, [4; 3], 1, digest)
         .replace("\"repetition\":0", &format!("\"repetition\":{repetition}"))
         .replace("\"started_ns\":1", &format!("\"started_ns\":{started_ns}"))
+}
+
+/// A line of a training step within a budget.
+fn step(contender: &str, digest: &str) -> String {
+    fixtures::budget_step("resnet18", (contender, "share=0.6"), 4, (Some(2), 1, 1), digest)
 }
 
 fn folder(lines: &str) -> tempfile::TempDir {
@@ -42,6 +48,7 @@ fn a_bad_line_is_named_with_its_file_and_the_reason() {
         (line("glibc", 0, 1, "x").replace("\"net\":\"resnet18\",", ""), "missing field `net`"),
         (line("glibc", 0, 1, "x").replace("[1,3,2]", "[1]"), "different lengths"),
         (line("glibc", 0, 1, "x").replace("\"digest\":\"x\"", "\"digest\":null"), "no `digest`"),
+        (step("torch/dp", "x").replace("\"counted_peak\":1048576", "\"counted_peak\":null"), "no peak"),
     ] {
         let folder = folder(&(line("tcmalloc", 0, 1, "x") + &bad));
         let error = read_frameworks(folder.path()).expect_err("a bad line");
@@ -50,9 +57,9 @@ fn a_bad_line_is_named_with_its_file_and_the_reason() {
         let head = "frameworks.jsonl:2: not a valid framework row: ";
         assert!(text.contains(head) && text.contains(reason), "{text}");
     }
-    let newer = folder(&line("glibc", 0, 1, "x").replace("\"schema\":1", "\"schema\":2"));
+    let newer = folder(&line("glibc", 0, 1, "x").replace("\"schema\":1", "\"schema\":3"));
     let error = read_frameworks(newer.path()).expect_err("a newer row");
-    assert!(matches!(error, StoreError::Schema { found: 2, known: 1, .. }), "{error}");
+    assert!(matches!(error, StoreError::Schema { found: 3, known: 2, .. }), "{error}");
 }
 
 #[test]
@@ -101,4 +108,31 @@ fn outputs_that_differ_are_found() {
     let text = finding.to_string();
     assert!(text.contains("x of glibc and planlab") && text.contains("y of tcmalloc"), "{text}");
     assert!(!finding.is_refutation());
+}
+
+#[test]
+fn gradients_of_our_steps_must_be_those_without_a_limit() {
+    let plain = line("glibc", 0, 1, "w") + &step("unconstrained", "x") + &step("planlab/eager", "x");
+    let torch = plain + &step("torch/dp", "y");
+    assert_eq!(audit_frameworks(&read(folder(&torch).path())), [], "PyTorch may repeat random operations");
+    let ours = torch + &step("planlab/compiled", "z");
+    let finding = sole_finding(audit_frameworks(&read(folder(&ours).path())), Fault::InstanceMismatch);
+    let values = "x of unconstrained and planlab/eager, z of planlab/compiled";
+    assert!(finding.message.ends_with(values), "{finding}");
+}
+
+#[test]
+fn memory_of_a_step_is_read_and_merged_with_its_row() {
+    let refused = step("planlab/eager", "x")
+        .replace("\"complete\",\"reason\":\"\"", "\"out-of-memory\",\"reason\":\"it does not fit\"")
+        .replace("\"least_peak\":null", "\"least_peak\":7");
+    let source = folder(&(step("planlab/compiled", "x") + &refused));
+    let into = tempfile::tempdir().expect("a folder");
+    merge_stores(&[source.path()], into.path()).expect("merged");
+    let rows = read(into.path());
+    let budgets = rows.iter().filter_map(|row| row.budget.as_ref());
+    let peaks: Vec<_> =
+        budgets.map(|budget| (budget.capacity, budget.counted_peak, budget.least_peak)).collect();
+    assert_eq!(peaks, [(Some(2 << 20), Some(1 << 20), None), (Some(2 << 20), Some(1 << 20), Some(7))]);
+    assert_eq!(rows.iter().map(|row| row.status).collect::<Vec<_>>(), [End::Complete, End::OutOfMemory]);
 }

@@ -197,6 +197,28 @@ pub(crate) fn span(engine: &str, task: &str, start_ns: u64, end_ns: u64) -> Time
     TimelineSpan { engine, task, name, bytes: 2048, start_ns, end_ns }
 }
 
+/// A line of a training step under a contender with its settings: its CPU time in milliseconds; its capacity, and its counted
+/// and its measured peak, in MiB.
+pub(crate) fn budget_step(
+    net: &str,
+    (contender, settings): (&str, &str),
+    cpu_ms: u64,
+    (capacity, counted, measured): (Option<u64>, u64, u64),
+    digest: &str,
+) -> String {
+    let [counted, measured] = [counted, measured].map(|mib| mib << 20);
+    let capacity = capacity.map_or("null".to_owned(), |mib| (mib << 20).to_string());
+    let budget = format!(
+        r#"{{"capacity":{capacity},"counted_peak":{counted},"measured_peak":{measured},"least_peak":null}}"#
+    );
+    framework(net, contender, [cpu_ms; 3], 1, digest)
+        .replace("\"schema\":1", "\"schema\":2")
+        .replace(&format!("\"{net} {contender}\""), &format!("\"{net} {contender} {settings}\""))
+        .replace("\"settings\":\"\"", &format!("\"settings\":\"{settings}\""))
+        .replace("\"mode\":\"infer\"", "\"mode\":\"train\"")
+        .replace(",\"provenance\"", &format!(",\"budget\":{budget},\"provenance\""))
+}
+
 /// A line of a framework's row in the format of the script: CPU times in milliseconds, and MiB in the steady state.
 pub(crate) fn framework(
     net: &str,
