@@ -68,6 +68,11 @@ bench-models ORDERS="10000": build (run-and-show ("scripts/bench-models " + targ
 [group('bench'), doc('PyTorch and onnxruntime, unchanged, on plans and under other allocators (resumes by itself), then the report')]
 bench-frameworks *ARGS: build (run-and-show ("scripts/setup-frameworks; python3 scripts/frameworks/bench.py --out " + store + "-frameworks " + ARGS + " --planlab " + target + "/planlab") ("just report " + store + "-frameworks " + pages + "-frameworks"))
 
+# PyTorch comes from scripts/setup-torch (6 GB), and the package from this tree. All of it takes hours; `--quick` takes some minutes
+# and says little. ARGS go to scripts/frameworks/budget.py: --quick, --limit SECONDS, --net NET, --contender NAME, --reps N.
+[group('bench'), doc('training steps of PyTorch within less and less memory: planlab beside its own ways (resumes by itself), then the report')]
+bench-budget *ARGS: build (run-and-show ("scripts/setup-torch && target/torch/bin/pip install --quiet ./python && python3 scripts/frameworks/budget.py --out " + store + "-budget " + ARGS + " --planlab " + target + "/planlab") ("just report " + store + "-budget " + pages + "-budget"))
+
 # It fails above 2 s, below 30 frames a second, or if the console says anything. ARGS go to scripts/viewer-bench: a page of yours,
 # `--pictures DIR`. It needs Chromium, which ./setup does not install.
 [group('bench'), doc('the page of 100,000 buffers and two plans in a headless Chromium: seconds until it is there, frames a second (a minute)')]

@@ -29,7 +29,13 @@ REASON_LETTERS = 300
 
 
 def say(text: str) -> None:
-    print(f"bench-frameworks: {text}", file=sys.stderr, flush=True)
+    print(f"{Path(sys.argv[0]).stem}: {text}", file=sys.stderr, flush=True)
+
+
+def read_provenance(planlab: Path) -> dict:
+    """The machine and the build, as in planlab's own rows."""
+    answer = subprocess.run([planlab, "doctor", "--json"], capture_output=True, text=True, check=True)
+    return json.loads(answer.stdout)["provenance"]
 
 
 class Places:
@@ -53,11 +59,6 @@ class Places:
         answer = subprocess.run([self.pythons[framework], "-c", code], capture_output=True, text=True, check=False)
         return answer.stdout.strip() if answer.returncode == 0 else ""
 
-    def provenance(self) -> dict:
-        """The machine and the build, as in planlab's own rows."""
-        answer = subprocess.run([self.planlab, "doctor", "--json"], capture_output=True, text=True, check=True)
-        return json.loads(answer.stdout)["provenance"]
-
     def library(self) -> str:
         """Digest of libplanlab.so: rows of another build are measured again."""
         files = [self.planlab.parent / place / "libplanlab.so" for place in ("", "deps")]
@@ -72,7 +73,7 @@ class Rows:
 
     def __init__(self, file: Path):
         self.file = file
-        self.there = set()
+        self.there = {}
         if file.exists():
             self.read()
 
@@ -85,17 +86,22 @@ class Rows:
         for number, line in enumerate(whole.splitlines(), 1):
             try:
                 row = json.loads(line)
-                if row["status"] == "complete":
-                    self.there.add((row["cell"], row["repetition"]))
+                self.remember(row)
             except (ValueError, KeyError, TypeError) as error:
-                print(f"bench-frameworks: {self.file}:{number}: {error!r}: not a row", file=sys.stderr)
+                say(f"{self.file}:{number}: {error!r}: not a row")
                 raise SystemExit(2) from None
+
+    def remember(self, row: dict) -> None:
+        """Notes a row that need not be measured again; failed ones are."""
+        if row["status"] != "failed":
+            self.there[row["cell"], row["repetition"]] = row
 
     def append(self, row: dict) -> None:
         line = (json.dumps(row, separators=(",", ":")) + "\n").encode()
         with open(self.file, "ab", buffering=0) as file:
             file.write(line)
             os.fsync(file.fileno())
+        self.remember(row)
 
 
 def key(cell: Cell, contender: Contender, places: Places, host: str) -> str:
@@ -135,21 +141,26 @@ def exported(cell: Cell, places: Places) -> tuple:
     return model, inputs
 
 
+def limit_threads(threads: int) -> dict:
+    """The environment variables that limit the threads of a framework."""
+    return dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
+
+
 class Failed(Exception):
     """A process without an answer, with the reason."""
 
 
-def process(words: list, environment: dict) -> dict:
-    """Runs a process to its end and returns the object on its last line; its children end with it."""
+def process(words: list, environment: dict, limit: float = PROCESS_SECONDS) -> dict:
+    """Runs a process for at most some seconds and returns the object on its last line; its children end with it."""
     running = subprocess.Popen(
         words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     try:
-        out, errors = running.communicate(timeout=PROCESS_SECONDS)
+        out, errors = running.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
         os.killpg(running.pid, signal.SIGKILL)
         running.communicate()
-        raise Failed(f"it took more than {PROCESS_SECONDS} s") from None
+        raise Failed(f"it took more than {limit} s") from None
     except KeyboardInterrupt:
         os.killpg(running.pid, signal.SIGKILL)
         running.communicate()
@@ -183,8 +194,7 @@ UNMEASURED = {
 
 def measure(cell: Cell, contender: Contender, places: Places) -> dict:
     """A row without the fields that the caller adds."""
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(cell.threads))
-    environment = {**os.environ, **threads, **contender.environment()}
+    environment = {**os.environ, **limit_threads(cell.threads), **contender.environment()}
     row = {
         "framework": places.versions[cell.framework],
         "net": cell.net,
@@ -245,7 +255,7 @@ def turns(arguments, places: Places, host: str, rows: Rows) -> list:
 def run(arguments) -> int:
     began = time.monotonic()
     places = Places(Path(arguments.planlab).resolve(), Path(arguments.frameworks).resolve())
-    provenance = places.provenance()
+    provenance = read_provenance(places.planlab)
     folder = Path(arguments.out)
     folder.mkdir(parents=True, exist_ok=True)
     rows = Rows(folder / ROWS)
