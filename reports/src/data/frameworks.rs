@@ -7,6 +7,7 @@ use planlab_results::audit::audit_frameworks;
 use planlab_results::framework::{FrameworkRow, PLANLAB};
 use planlab_results::statistics::{quantile, shifted_geometric_mean};
 
+use crate::data::budgets::{BudgetNet, group_nets};
 use crate::data::rows::{digest, group_by};
 use crate::figures::Series;
 use crate::format::{as_real, format_counted};
@@ -25,6 +26,8 @@ pub(crate) struct Frameworks {
     pub(crate) failures: Vec<FrameworkRow>,
     /// Nets whose output depends on the allocator, in words.
     pub(crate) unequal: Vec<String>,
+    /// Nets in training steps within a budget, which are in no group.
+    pub(crate) budgets: Vec<BudgetNet>,
 }
 
 /// Nets under the same conditions on one machine.
@@ -90,8 +93,9 @@ impl Spread {
 
 impl Frameworks {
     pub(crate) fn new(rows: Vec<FrameworkRow>) -> Self {
-        let unequal = audit_frameworks(&rows).iter().map(ToString::to_string).collect();
         let (count, digest) = (rows.len(), digest(&rows));
+        let (budgets, rows): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| row.budget.is_some());
+        let unequal = audit_frameworks(&rows).iter().map(ToString::to_string).collect();
         let (complete, failures): (Vec<_>, Vec<_>) =
             rows.into_iter().partition(|row| row.status == End::Complete);
         let names: BTreeSet<String> = complete.iter().map(|row| row.contender.clone()).collect();
@@ -108,7 +112,14 @@ impl Frameworks {
             let nets = group_by(rows, |row| row.net.as_str());
             Group { conditions, cases: nets.into_iter().map(case).collect() }
         });
-        Self { rows: count, digest, groups: groups.collect(), failures, unequal }
+        Self {
+            rows: count,
+            digest,
+            groups: groups.collect(),
+            failures,
+            unequal,
+            budgets: group_nets(budgets),
+        }
     }
 }
 

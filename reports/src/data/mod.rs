@@ -1,5 +1,6 @@
 //! The data of a report: records grouped, computed, and arranged in tables.
 
+pub(crate) mod budgets;
 pub(crate) mod findings;
 pub(crate) mod frameworks;
 pub(crate) mod instances;

@@ -7,7 +7,7 @@ pub(crate) mod overview;
 pub(crate) mod planners;
 
 use allocators::{closeness, frameworks, iterations, pytorch, requests, threads, time};
-use memory::{models, nets};
+use memory::{budgets, models, nets};
 use offload::fronts;
 use overview::{cell, cells, run, summary, workload};
 pub(crate) use planners::planner::page as of_planner;
@@ -18,7 +18,7 @@ use crate::site::Site;
 use crate::site::page::Page;
 
 /// The pages of a report in the order of the navigation; a page without content is left out.
-const PAGES: [fn(&Site<'_>) -> Option<Page>; 17] = [
+const PAGES: [fn(&Site<'_>) -> Option<Page>; 18] = [
     summary::page,
     boards::page,
     gaps::page,
@@ -28,6 +28,7 @@ const PAGES: [fn(&Site<'_>) -> Option<Page>; 17] = [
     models::page,
     offload::page,
     fronts::page,
+    budgets::page,
     closeness::page,
     time::page,
     requests::page,

@@ -1,5 +1,6 @@
 //! Tests of reports, as files.
 
+mod budgets;
 mod files;
 #[path = "../../../results/tests/it/common/fixtures.rs"]
 mod fixtures;

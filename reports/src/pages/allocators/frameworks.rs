@@ -13,10 +13,10 @@ use crate::format::{as_real, format_bytes, format_nanoseconds, format_percent};
 use crate::site::Site;
 use crate::site::page::{Menu, Page, Piece};
 
-/// The page; `None` without rows.
+/// The page; `None` without rows of allocators.
 pub(crate) fn page(site: &Site<'_>) -> Option<Page> {
     let frameworks = site.frameworks;
-    if frameworks.rows == 0 {
+    if frameworks.groups.is_empty() && frameworks.failures.is_empty() {
         return None;
     }
     let mut pieces = vec![Piece::note(
