@@ -39,7 +39,7 @@ impl Mailbox {
     }
 }
 
-/// Reads the log that was kept last, with the figures that were; an empty log if there is none.
+/// Reads the log that was kept last, with the figures that were; the default if nothing was kept.
 pub(super) fn read(path: &Path) -> TurnLog {
     let mut log: TurnLog = read_value(path, LOG).unwrap_or_default();
     for (place, figures) in log.figures.iter_mut().enumerate() {
