@@ -107,7 +107,7 @@ impl Scheduler for OffMate {
 mod tests {
     use planlab_dsa::Bytes;
     use planlab_graph::{
-        Engine, Machine, ScheduleBudget, ScheduleOutcome, SchedulingProblem, execute_scheduler,
+        Engine, Machine, ScheduleBudget, ScheduleOutcome, SchedulingProblem, bound_memory, execute_scheduler,
         validate_schedule,
     };
 
@@ -172,7 +172,8 @@ mod tests {
         for problem in [shortcut_problem(), branching_problem()] {
             let none = OffMate { exact_nodes: 0, rounded_nodes: 0 };
             assert_eq!(fastest(&problem, &none), fastest(&problem, &crate::schedule::InCore));
-            let outcome = run_scheduler(&restrict(&problem, 1000, 64.0), &none);
+            let least = bound_memory(&problem).bytes.get();
+            let outcome = run_scheduler(&restrict(&problem, least, 64.0), &none);
             let nodes = count_nodes(&problem.net);
             let reason = format!("too large: {nodes} passes and sums; at most 0 are planned");
             assert_eq!((outcome.best, outcome.shortfall), (None, Some(reason)));
