@@ -5,7 +5,7 @@
 //! operands and its results are in different buffers, all of them on the device.
 //!
 //! Gradients *wait* during backward passes and sums. A part of a gradient is made once, and is never copied. From then
-//! until the pass that reads the gradient, some buffer holds it, alone or in a sum. Backward passes follow the net from its
+//! until the pass that reads the gradient, some buffer that leads to this pass holds it, alone or in a sum. Backward passes follow the net from its
 //! outputs. Let a map x lead to a function g, and g to a function f that reads x. Then f has contributed to the
 //! gradient of x before g's backward pass, and x's producer reads that gradient after it.
 //!
@@ -17,6 +17,9 @@
 //! of an addition share parts, so the same holds for all maps of the group. But the first map's gradient is read after g's
 //! backward pass, and the other one has a part. Maps whose gradient no backward pass reads join no group: their parts do not
 //! wait.
+//!
+//! The same holds beside one sum of each gradient. Of the sums that no schedule avoids, one adds two different values and
+//! includes every part, or all parts are equal. By then every function f has contributed.
 //!
 //! Offsets add gaps to these bytes, so the bound holds for heights, too.
 //!

@@ -65,23 +65,42 @@ fn bound_on_memory_of_small_nets_is_at_most_the_optimum() {
     assert!(met * 2 > count && waiting * 20 > count, "{met} met, {waiting} waiting, of {count}");
 }
 
+/// The problem if a function with several inputs is no addition, and its output takes `bytes`.
+fn with_product(problem: SchedulingProblem, function: usize, bytes: u64) -> SchedulingProblem {
+    let mut functions = problem.net.functions().to_vec();
+    functions[function].kind = FunctionKind::Other;
+    let mut maps = problem.net.maps().to_vec();
+    maps[functions[function].output.index()].bytes = Bytes::new(bytes);
+    let net = TrainingNet::new("product", 1, 0, maps, functions).expect("a net");
+    without_times(SchedulingProblem { net, ..problem })
+}
+
 /// The addition x2 + x1 = x3 joins three maps. While x4's backward pass runs, the part of x3 from the last function waits.
 #[test]
 fn bound_counts_one_gradient_of_the_maps_that_an_addition_joins() {
     let inputs: [&[usize]; 5] = [&[0], &[1], &[2, 1], &[3], &[4, 3]];
     let needs: [&[usize]; 5] = [&[1], &[1, 2], &[], &[4], &[3, 5]];
-    let problem = problem_of(&inputs, &[1, 3, 3, 3, 3, 3], &[1.0; 6], 12);
+    let mut problem = with_product(problem_of(&inputs, &[1, 3, 3, 3, 3, 3], &[1.0; 6], 12), 4, 1);
     let mut functions = problem.net.functions().to_vec();
     for (function, needs) in functions.iter_mut().zip(needs) {
         function.needs = needs.iter().map(|&map| MapId::from_index(map)).collect();
     }
-    functions[4].kind = FunctionKind::Other;
-    let mut maps = problem.net.maps().to_vec();
-    maps[5].bytes = Bytes::new(1);
-    let net = TrainingNet::new("joined", 1, 0, maps, functions).expect("a net");
-    let problem = without_times(SchedulingProblem { net, ..problem });
+    problem.net = TrainingNet::new("joined", 1, 0, problem.net.maps().to_vec(), functions).expect("a net");
     assert_eq!(bound_memory(&problem).bytes.get(), 12);
     assert!(fits_within(&problem, 12) && !fits_within(&problem, 11));
+}
+
+/// The addition x1 + x2 = x3 joins three maps. x4 follows x1 alone, and leads only to a reader of x2.
+#[test]
+fn bound_counts_a_gradient_that_waits_for_another_map_of_its_group() {
+    let inputs: [&[usize]; 6] = [&[0], &[0], &[1, 2], &[1], &[4, 2], &[3]];
+    let problem = problem_of(&inputs, &[1, 3, 3, 3, 3, 3, 1], &[1.0; 7], 16);
+    let mut problem = with_product(problem, 4, 1);
+    let mut maps = problem.net.maps().to_vec();
+    maps[4].bytes = Bytes::new(10);
+    problem.net = TrainingNet::new("joined", 1, 0, maps, problem.net.functions().to_vec()).expect("a net");
+    assert_eq!(bound_memory(&problem).bytes.get(), 16);
+    assert!(fits_within(&problem, 16) && !fits_within(&problem, 15));
 }
 
 #[test]
