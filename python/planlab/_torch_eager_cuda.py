@@ -21,6 +21,9 @@ class StreamStore:
     def begin_copy(self, tensor: Any) -> StreamCopy:
         return StreamCopy(self, bytes_of(tensor))
 
+    def close(self) -> None:
+        """Leaves streams and pinned memory to PyTorch, which owns them."""
+
 
 class StreamCopy:
     """A copy that streams make; the stream of the step waits for it, and the host does not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, Protocol
@@ -37,6 +38,9 @@ class HostStore(Protocol):
         """Begins to copy the storage of a tensor."""
         ...
 
+    def close(self) -> None:
+        """Ends what runs beside the program; copies that exist stay valid."""
+
 
 def open_store(rate: float, device: str) -> HostStore:
     """A store for values of a type of device."""
@@ -45,6 +49,39 @@ def open_store(rate: float, device: str) -> HostStore:
     from ._torch_eager_cuda import StreamStore
 
     return StreamStore(rate)
+
+
+class BufferPool:
+    """Buffers of the host that copies use again; free or not, they take no more bytes than were in use at once."""
+
+    def __init__(self) -> None:
+        self._returned: list[Any] = []
+        """What any thread has given back."""
+        self._free: list[Any] = []
+        """Buffers that no copy uses, the oldest first."""
+        self._used_bytes = self._most_bytes = 0
+
+    def take_buffer(self, size: int) -> Any:
+        """A buffer of a number of bytes; one thread alone may ask."""
+        self._sort_returned()
+        self._used_bytes += size
+        self._most_bytes = max(self._most_bytes, self._used_bytes)
+        place = next((place for place, buffer in enumerate(self._free) if buffer.numel() == size), None)
+        if place is not None:
+            return self._free.pop(place)
+        while self._free and self._used_bytes + sum(buffer.numel() for buffer in self._free) > self._most_bytes:
+            self._free.pop(0)
+        return torch.empty(size, dtype=torch.uint8)
+
+    def give_back(self, buffer: Any) -> None:
+        """Takes back the buffer of a copy that nobody needs any longer."""
+        # Garbage collection calls this in any thread at any time, so it does no more than append.
+        self._returned.append(buffer)
+
+    def _sort_returned(self) -> None:
+        while self._returned:
+            self._free.append(self._returned.pop())
+            self._used_bytes -= self._free[-1].numel()
 
 
 class ThreadStore:
@@ -56,8 +93,8 @@ class ThreadStore:
     def __init__(self, rate: float) -> None:
         self.rate = rate
         self.copied_bytes = 0
-        self._buffers: dict[int, list[Any]] = {}
-        """Buffers of the host that no copy uses, by size."""
+        self.pool = BufferPool()
+        self._closed = threading.Event()
         self._outward, self._inward = (ThreadPoolExecutor(1, f"planlab-{way}") for way in ("out", "in"))
 
     def begin_copy(self, tensor: Any) -> ThreadCopy:
@@ -69,21 +106,27 @@ class ThreadStore:
         return self._outward.submit(self._copy_out, source)
 
     def submit_inward(self, source: Any, target: Any) -> Future[Any]:
-        """Has a thread copy bytes to a tensor on the device."""
+        """Has a thread copy bytes to a tensor on the device; a closed store copies at once."""
         self.copied_bytes += source.numel()
-        return self._inward.submit(self._copy, source, target)
+        if not self._closed.is_set():
+            return self._inward.submit(self._copy, source, target)
+        copied: Future[Any] = Future()
+        copied.set_result(self._copy(source, target))
+        return copied
+
+    def close(self) -> None:
+        # Copies under way wait for no link any longer.
+        self._closed.set()
+        self._outward.shutdown()
+        self._inward.shutdown()
+        self.pool = BufferPool()
 
     def _copy_out(self, source: list[Any]) -> Any:
         # Allocated here, because modes that count what the step allocates belong to the thread of the step.
         tensor = source.pop()
-        free = self._buffers.get(tensor.numel())
-        target = free.pop() if free else torch.empty(tensor.shape, dtype=torch.uint8)
+        target = self.pool.take_buffer(tensor.numel())
         self._copy(tensor, target)
         return target
-
-    def recycle(self, buffer: Any) -> None:
-        """Takes back the buffer of a copy that nobody needs any longer."""
-        self._buffers.setdefault(buffer.numel(), []).append(buffer)
 
     def _copy(self, source: Any, target: Any) -> None:
         began, size = time.perf_counter(), source.numel()
@@ -91,7 +134,7 @@ class ThreadStore:
             stop = min(start + _CHUNK, size)
             target[start:stop].copy_(source[start:stop])
             if (pause := began + stop / self.rate - time.perf_counter()) > 0.0:
-                time.sleep(pause)
+                self._closed.wait(pause)
 
 
 class ThreadCopy:
@@ -100,6 +143,7 @@ class ThreadCopy:
     def __init__(self, store: ThreadStore, source: Any) -> None:
         self._size = int(source.numel())
         self._store = store
+        self._pool = store.pool
         self._device = source.device
         # The thread takes the tensor out of the list, so that it holds none when the copy is complete.
         self._outward = store.submit_outward([source])
@@ -123,8 +167,12 @@ class ThreadCopy:
         return target
 
     def __del__(self) -> None:
-        if self._inward is None and self._outward.done():
-            self._store.recycle(self._outward.result())
+        give_back = self._pool.give_back
+        if self._inward is None:
+            self._outward.add_done_callback(lambda copied: give_back(copied.result()))
+        else:
+            buffer = self._outward.result()
+            self._inward.add_done_callback(lambda _: give_back(buffer))
 
 
 def bytes_of(tensor: Any) -> Any:
