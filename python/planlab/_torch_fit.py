@@ -14,7 +14,7 @@ from ._torch_check import NotPlanned, check_graph, check_plan
 from ._torch_joint import JointGraph, require_torch
 from ._torch_live import split
 from ._torch_net import training_net
-from ._torch_report import FitReport, check_limits, find_capacity, machine_text
+from ._torch_report import FitReport, check_limits, check_scheduler, find_capacity, machine_text
 from ._torch_times import measure_steps
 
 torch: Any = require_torch("planlab.torch")
@@ -34,7 +34,7 @@ class StepPlanner:
 
     def __init__(
         self,
-        capacity: int | str | None = None,
+        capacity: float | str | None = None,
         *,
         share: float | None = None,
         scheduler: str | None = "joint",
@@ -47,8 +47,9 @@ class StepPlanner:
         scheduler: the scheduler of planlab from whose schedule the search starts, beside two simple choices; None for none.
         time_limit: seconds for the scheduler and for each search.
 
-        Raises ValueError if not one of `capacity` and `share` is given.
+        Raises ValueError if not one of `capacity` and `share` is given, or if there is no such scheduler.
         """
+        check_scheduler(scheduler)
         self._capacity = check_limits(capacity, share)
         self._share = share
         self._scheduler = scheduler

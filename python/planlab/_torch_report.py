@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
+from numbers import Real
+from typing import Any
+
+from ._scheduling import NoSchedule, schedule
+from ._torch_net import FeatureMap, Function, TrainingNet
 
 _UNITS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _UNITS |= {unit + "ib": _UNITS[unit] for unit in "kmgt"} | {"b": 1}
@@ -49,31 +56,52 @@ class FitReport:
     """Why the plan was made: "compiled", "first steps", or where a step left the plan before."""
 
 
-def parse_bytes(text: int | str) -> int:
-    """The number of bytes that `500MB`, `2GiB`, `8m` (MiB) or a number says.
+def parse_bytes(given: float | str, name: str = "capacity") -> int:
+    """The number of bytes that `500MB`, `2GiB`, `8m` (MiB) or a number says; `name` is that of the parameter.
 
     Raises ValueError for anything else, and for less than 1 byte.
     """
-    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)\s*", str(text).lower())
-    if match is None or match[2] not in _UNITS or (size := int(float(match[1]) * _UNITS[match[2]])) < 1:
-        raise ValueError(f"{text!r} is no number of bytes such as 500MB, 2GiB or 1000000")
+    size = _read_number(given) if isinstance(given, Real) else _read_text(str(given))
+    if size < 1:
+        raise ValueError(f"`{name}` is {given!r}, which is no number of bytes such as 500MB, 2GiB or 1000000")
     return size
 
 
-def parse_rate(text: float | str) -> float:
+def _read_text(text: str) -> int:
+    """The number of bytes of a text; 0 if it says none."""
+    match = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)\s*", text.lower())
+    return 0 if match is None or match[2] not in _UNITS else int(float(match[1]) * _UNITS[match[2]])
+
+
+def _read_number(number: Any) -> int:
+    """The whole part of a number; 0 if it is infinite, or says yes or no."""
+    return 0 if isinstance(number, bool) or not math.isfinite(number) else int(number)
+
+
+def parse_rate(given: float | str) -> float:
     """The bytes a second that `3GB/s` or a number says.
 
     Raises ValueError for anything else, and for less than 1 byte a second.
     """
-    words = str(text).strip()
-    if not isinstance(text, str):
-        words = str(int(text))
-    elif not words.endswith("/s"):
-        raise ValueError(f"{text!r} is no rate such as 3GB/s or 3000000000")
-    return float(parse_bytes(words.removesuffix("/s")))
+    text = given.strip() if isinstance(given, str) else ""
+    size = _read_number(given) if isinstance(given, Real) else _read_text(text.removesuffix("/s"))
+    if size < 1 or (isinstance(given, str) and not text.endswith("/s")):
+        raise ValueError(f"`link` is {given!r}, which is no rate such as 3GB/s or 3000000000")
+    return float(size)
 
 
-def check_limits(capacity: int | str | None, share: float | None) -> int | None:
+def check_scheduler(scheduler: str | None) -> None:
+    """Raises ValueError if there is no such scheduler."""
+    if scheduler is None:
+        return
+    function = Function("step", "other", [0], 1)
+    function.forward_seconds = function.backward_seconds = 1.0
+    net = TrainingNet("step", 1, 0, [FeatureMap("input", 1, 0.0), FeatureMap("step", 1, 0.0)], [function])
+    with suppress(NoSchedule):
+        schedule(net, machine=machine_text(None), capacity=1 << 20, scheduler=scheduler, time_limit=1.0, threads=1)
+
+
+def check_limits(capacity: float | str | None, share: float | None) -> int | None:
     """The capacity in bytes; None if a share is given instead.
 
     Raises ValueError if not one of the two is given, or if it is out of range.

@@ -17,9 +17,10 @@ from ._torch_check import NotPlanned
 from ._torch_eager import EagerPlanner, fit_module
 from ._torch_eager_store import open_store
 from ._torch_fit import StepPlanner, fit_compiled
+from ._torch_joint import require_torch
 from ._torch_live import LiveCounter
 from ._torch_net import FeatureMap, Function, TrainingNet, training_net
-from ._torch_report import FitReport, check_limits, parse_rate
+from ._torch_report import FitReport, check_limits, check_scheduler, parse_rate
 from ._torch_times import measure_run
 
 __all__ = [
@@ -80,9 +81,9 @@ def graph(
 
 @overload
 def fit(
-    module: int | str | None = None,
+    module: float | str | None = None,
     /,
-    capacity: int | str | None = None,
+    capacity: float | str | None = None,
     *,
     share: float | None = None,
     scheduler: str | None = "joint",
@@ -94,7 +95,7 @@ def fit(
 def fit(
     module: Any,
     /,
-    capacity: int | str | None = None,
+    capacity: float | str | None = None,
     *,
     share: float | None = None,
     link: float | str | None = None,
@@ -106,7 +107,7 @@ def fit(
 def fit(
     module: Any = None,
     /,
-    capacity: int | str | None = None,
+    capacity: float | str | None = None,
     *,
     share: float | None = None,
     link: float | str | None = None,
@@ -125,7 +126,8 @@ def fit(
     time_limit: seconds for the scheduler and for each search.
 
     The planner that the block gets has `reports`, which say what was decided. Without compilation the first two steps run as
-    they are, and are watched; the third one follows a plan. Each compiled graph is planned alone, before it runs.
+    they are, and are watched; the third one follows a plan. `steps_planned` and `steps_departed` count the steps with a plan,
+    and those that left it. Each compiled graph is planned alone, before it runs.
 
     Warns if nothing was planned. Raises DoesNotFit, with the least peak found, if no choice was found that fits. Raises
     NotPlanned if a compiled graph cannot be planned surely, as that of a module with checkpoints of its own. Raises ImportError
@@ -138,6 +140,9 @@ def fit(
             raise ValueError("`link` needs a module; what is compiled is not copied")
         given = capacity if module is None else module
         return fit_compiled(StepPlanner(given, share=share, scheduler=scheduler, time_limit=time_limit))
+    if isinstance(module, require_torch("planlab.torch.fit").jit.ScriptModule):
+        raise ValueError("a ScriptModule runs no hooks, so its steps cannot be planned; give the module that was scripted")
+    check_scheduler(scheduler)
     device = next((parameter.device.type for parameter in module.parameters()), "cpu")
     store = None if link is None else open_store(parse_rate(link), device)
     limit = check_limits(capacity, share)
