@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 import warnings
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from ._scheduling import NoSchedule, schedule
-from ._torch_budget import Choice, find_choice, last_options, saved_values
+from ._torch_budget import Choice, DoesNotFit, find_choice, last_options, saved_values
+from ._torch_eager_forms import StepForm, step_key
+from ._torch_eager_hook import ModuleHook
 from ._torch_eager_net import EagerNet
 from ._torch_eager_plan import EagerProblem, Layout
 from ._torch_eager_saved import SavedTensor
 from ._torch_eager_steps import PlannedStep, Step, StepPlan, WatchedStep, is_in_backward
 from ._torch_eager_store import HostStore
-from ._torch_eager_tape import Tape, tensors_in
 from ._torch_joint import require_torch
 from ._torch_live import dispatch_mode
 from ._torch_report import FitReport, find_capacity, machine_text
@@ -23,39 +25,16 @@ torch: Any = require_torch("planlab.torch.fit")
 _MOST_WATCHED = 6
 _MOST_PLANS = 4
 _MOST_FORMS = 16
-_DEPARTURES = 2
-_active: list[EagerPlanner] = []
 
 
-class StepForm:
-    """The steps with one form of inputs, and what is known of them."""
+class _ThreadState(threading.local):
+    """What hooks of a module ask, because they are called in every thread that calls the module."""
 
-    def __init__(self) -> None:
-        self.watched = 0
-        self.plans = 0
-        self.departures = 0
-        self.tape: Tape | None = None
-        self.is_confirmed = False
-        """Whether two steps had the same tape."""
-        self.plan: StepPlan | None = None
-        self.is_plain = False
-        """Whether steps run as they are: they fit, or they differ each time."""
-        self.reason = "first steps"
+    planner: EagerPlanner | None = None
+    """The planner of the block in this thread."""
 
-    def add_tape(self, tape: Tape) -> None:
-        """Takes the tape of a watched step."""
-        self.watched += 1
-        self.is_confirmed = self.tape is not None and tape.matches(self.tape)
-        if self.is_confirmed and self.tape is not None:
-            for event, before in zip(tape.events, self.tape.events, strict=True):
-                event.seconds = min(event.seconds, before.seconds)
-        self.tape = tape
 
-    def forget_plan(self, departure: str) -> None:
-        """Has the next steps watched and planned again."""
-        self.plan, self.tape, self.is_confirmed = None, None, False
-        self.watched = self.departures = 0
-        self.reason = f"the step changed at {departure}"
+_thread = _ThreadState()
 
 
 class EagerPlanner:
@@ -63,7 +42,7 @@ class EagerPlanner:
 
     The first two steps of each form of inputs run as they are, and are recorded. If they did the same, the third one begins
     with a plan: what stays, what goes to the host, what is computed again. A step begins with the forward pass of the module
-    and ends with the first backward pass.
+    and ends with the first backward pass that goes through the module.
     """
 
     def __init__(
@@ -77,6 +56,10 @@ class EagerPlanner:
     ) -> None:
         self.reports: list[FitReport] = []
         """A report for each plan."""
+        self.steps_planned = 0
+        """How many steps began with a plan, and ended."""
+        self.steps_departed = 0
+        """How many of these left their plan, so that their peak may be above the capacity."""
         self._capacity = capacity
         self._share = share
         self._store = store
@@ -87,7 +70,11 @@ class EagerPlanner:
         self._form: StepForm | None = None
         self._step: Step | None = None
         self._is_own = False
-        self._awaits_end = False
+        self._is_passing = False
+        """Whether a backward pass has begun in the step, and has not ended."""
+        self._is_recomputed = False
+        """Whether a backward pass has called the module, as checkpoints do."""
+        self._has_given_up = False
 
     @property
     def copied_bytes(self) -> int:
@@ -99,29 +86,57 @@ class EagerPlanner:
 
         Raises DoesNotFit if the steps of this form do not fit.
         """
-        if not torch.is_grad_enabled() or is_in_backward() or (self._step is not None and self._step.live_saves > 0):
+        if _thread.planner is not self or not torch.is_grad_enabled():
             return
-        self._step = None
-        self._form = form = self._form_of(module, args, kwargs)
+        if is_in_backward():
+            self._is_recomputed = True
+            return
+        step = self._current_step()
+        if step is None or step.live_saves == 0:
+            self._drop_step()
+            self._begin_step(module, args, kwargs)
+
+    def _begin_step(self, module: Any, args: Any, kwargs: Any) -> None:
+        self._form = form = self._form_of(step_key(module, args, kwargs))
         if form is None or form.is_plain:
             return
+        form.check_refusal()
         with self._own_operations():
             if form.plan is None and form.is_confirmed:
                 self._plan(form)
         if not form.is_plain:
             self._step = WatchedStep() if form.plan is None else PlannedStep(form.plan, self._store)
-            self._awaits_end = True
 
-    def _form_of(self, module: Any, args: Any, kwargs: Any) -> StepForm | None:
-        shapes = tuple((tuple(tensor.shape), tensor.dtype) for tensor in tensors_in((args, kwargs)))
-        empty = sum(parameter.grad is None for parameter in module.parameters())
-        key = (shapes, module.training, empty, torch.is_autocast_enabled("cpu"), torch.is_autocast_enabled("cuda"))
+    def end_forward(self, *_: Any) -> None:
+        """Notes the end of a forward pass of the module."""
+        is_evaluation = not torch.is_grad_enabled() or is_in_backward()
+        if self._step is not None and _thread.planner is self and not is_evaluation:
+            self._step.end_forward()
+
+    def _form_of(self, key: Any) -> StepForm | None:
         if key in self._forms or len(self._forms) < _MOST_FORMS:
             return self._forms.setdefault(key, StepForm())
         if not self._has_more_forms:
             self._has_more_forms = True
             _warn(f"the module gets inputs of more than {_MOST_FORMS} forms; steps of further forms run as they are")
         return None
+
+    def _current_step(self) -> Step | None:
+        """The step under way. One whose backward pass has failed, or whose graph is gone, ends here."""
+        step = self._step
+        if step is None:
+            return None
+        if is_in_backward():
+            self._await_end(step)
+        elif self._is_passing or step.is_forgotten:
+            self._drop_step()
+        return self._step
+
+    def _drop_step(self) -> None:
+        """Ends the step under way without a judgement."""
+        if self._step is not None:
+            self._step.close()
+        self._step, self._is_passing = None, False
 
     @contextmanager
     def _own_operations(self) -> Iterator[None]:
@@ -135,38 +150,36 @@ class EagerPlanner:
 
     def dispatch(self, operation: Any, args: Any, kwargs: Any) -> Any:
         """Runs an operation for the mode that sees all of them."""
-        step = self._step
         # Autograd detaches what it hands out, which takes no memory.
-        if step is None or self._is_own or operation is torch.ops.aten.detach.default:
+        if self._is_own or operation is torch.ops.aten.detach.default or (step := self._current_step()) is None:
             return operation(*args, **kwargs)
-        if self._awaits_end and is_in_backward():
-            self._await_end(step)
         return step.run(operation, args, kwargs)
 
     def _await_end(self, step: Step) -> None:
-        self._awaits_end = False
-        torch.autograd.Variable._execution_engine.queue_callback(lambda: self._end_step(step))
+        if not self._is_passing:
+            self._is_passing = True
+            torch.autograd.Variable._execution_engine.queue_callback(lambda: self._end_backward(step))
 
     def pack(self, tensor: Any) -> SavedTensor:
         """What autograd holds in the place of a tensor that it saves."""
         with self._own_operations():
-            if self._step is None or is_in_backward():
-                return SavedTensor(tensor)
-            return self._step.save(tensor)
+            step = None if is_in_backward() else self._current_step()
+            return SavedTensor(tensor, is_leaf=tensor.is_leaf) if step is None else step.save(tensor)
 
     def unpack(self, saved: SavedTensor) -> Any:
         """The tensor that autograd saved."""
-        step = self._step
-        if step is not None and self._awaits_end and is_in_backward():
-            self._await_end(step)
+        self._current_step()
         with self._own_operations():
             return saved.restore()
 
-    def _end_step(self, step: Step) -> None:
+    def _end_backward(self, step: Step) -> None:
+        """Ends the step, unless the backward pass was that of a loss beside the module."""
         if step is not self._step:
             return
-        self._step = None
-        step.close()
+        self._is_passing = False
+        if not step.is_complete:
+            return
+        self._drop_step()
         form = self._form
         assert form is not None
         if isinstance(step, PlannedStep):
@@ -178,16 +191,19 @@ class EagerPlanner:
 
     def _judge(self, form: StepForm, step: PlannedStep) -> None:
         """Forgets a plan that steps do not follow."""
-        form.departures = form.departures + 1 if step.departure else 0
-        if form.departures < _DEPARTURES:
-            return
-        form.forget_plan(step.departure)
-        if form.plans >= _MOST_PLANS:
+        self.steps_planned += 1
+        self.steps_departed += bool(step.departure)
+        form.add_departure(step.departure)
+        if form.plan is None and form.plans >= _MOST_PLANS:
             self._give_up(form)
 
     def _give_up(self, form: StepForm) -> None:
-        form.is_plain = True
-        _warn("the module does something else in each step, so no plan can be followed; steps run as they are")
+        form.is_plain = self._has_given_up = True
+        capacity = find_capacity(self._capacity, self._share, form.peak)
+        _warn(
+            "the module does something else in each step, so no plan can be followed; steps run as they are, "
+            f"with a peak of {form.peak} bytes in a capacity of {capacity}"
+        )
 
     def _plan(self, form: StepForm) -> None:
         """Plans the steps of a form by its tape."""
@@ -197,7 +213,11 @@ class EagerPlanner:
         capacity = find_capacity(self._capacity, self._share, peak)
         rate = None if self._store is None else self._store.rate
         problem = EagerProblem(tape, rate)
-        start, choice = find_choice(problem, capacity, self._time_limit, lambda: self._starts(problem, capacity))
+        try:
+            start, choice = find_choice(problem, capacity, self._time_limit, lambda: self._starts(problem, capacity))
+        except DoesNotFit as error:
+            form.refuse(error)
+            raise
         layout = problem.lay_out(choice.kept, capacity)
         form.plans += 1
         form.is_plain = not (layout.dropped or layout.swapped)
@@ -222,13 +242,18 @@ class EagerPlanner:
 
     def close(self) -> None:
         """Lets later steps run as they are; what autograd has saved stays valid."""
-        if self._step is not None:
-            self._step.close()
-        self._step = None
-        if not self.reports:
-            _warn(
-                "no step was planned in the block: a plan needs two steps of the module that do the same; the peak is unknown"
-            )
+        self._drop_step()
+        if self._store is not None:
+            self._store.close()
+
+    def warn_of_no_plan(self) -> None:
+        """Warns if nothing was planned, and why."""
+        if self.reports or self._has_given_up:
+            return
+        if self._is_recomputed:
+            _warn("checkpoints compute the whole module again, so no step was planned; without them `fit` decides what runs again")
+            return
+        _warn("no step was planned in the block: a plan needs two steps of the module that do the same; the peak is unknown")
 
 
 def _report(
@@ -259,15 +284,17 @@ def _warn(message: str) -> None:
 @contextmanager
 def fit_module(module: Any, planner: EagerPlanner) -> Iterator[EagerPlanner]:
     """Plans the steps of a module in the block."""
-    if _active:
+    if _thread.planner is not None:
         raise RuntimeError("a block of `fit` is inside of another")
-    _active.append(planner)
-    hook = module.register_forward_pre_hook(planner.begin_step, with_kwargs=True)
-    hooks = torch.autograd.graph.saved_tensors_hooks(planner.pack, planner.unpack)
-    try:
-        with dispatch_mode(planner.dispatch), hooks:
+    saved = torch.autograd.graph.saved_tensors_hooks(planner.pack, planner.unpack)
+    with ExitStack() as stack:
+        stack.callback(planner.close)
+        begin = module.register_forward_pre_hook(ModuleHook(planner.begin_step), with_kwargs=True)
+        stack.callback(begin.remove)
+        end = module.register_forward_hook(ModuleHook(planner.end_forward), always_call=True)
+        stack.callback(end.remove)
+        _thread.planner = planner
+        stack.callback(setattr, _thread, "planner", None)
+        with dispatch_mode(planner.dispatch), saved:
             yield planner
-        planner.close()
-    finally:
-        hook.remove()
-        _active.remove(planner)
+        planner.warn_of_no_plan()

@@ -66,8 +66,12 @@ class EagerProblem:
 
     def _find_options(self) -> dict[int, list[frozenset[int]]]:
         options = {}
+        asked = {save.storage for save in self.tape.saves if save.unpacked}
         for number in sorted(self._relevant_units()):
             unit = self.units[number]
+            if unit.is_saved and not asked.intersection(unit.storages):
+                # Another backward pass may ask for it, at a time that no tape says.
+                continue
             found = [frozenset((number,))]
             if self.rate is not None and unit.is_saved and unit.is_steady:
                 found.append(frozenset((~number,)))

@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 from ._torch_eager_store import HostCopy
-from ._torch_eager_tape import TensorView, tensors_in, view_of
+from ._torch_eager_tape import NEVER, TensorView, tensors_in, view_of
 from ._torch_joint import require_torch
 
 torch: Any = require_torch("planlab.torch.fit")
@@ -29,9 +29,12 @@ class Cell:
         self.is_overwritten = False
 
     def hold(self, tensor: Any) -> None:
-        """Holds a tensor, whose content has to stay as it is now."""
-        self.tensor = tensor
-        self.version = tensor._version
+        """Holds the storage of a tensor, whose content has to stay as it is now."""
+        # The caller may give the tensor another storage (`tensor.data = ...`). Below autograd a detached tensor would count
+        # versions of its own.
+        with torch._C._SetExcludeDispatchKeyGuard(torch._C.DispatchKey.ADInplaceOrView, False):
+            self.tensor = tensor.detach()
+        self.version = _version_of(tensor)
 
     @property
     def can_return(self) -> bool:
@@ -39,9 +42,11 @@ class Cell:
 
     def provide(self) -> None:
         """Brings the bytes to the device, whatever has to be computed for them."""
+        if self.uses <= 0:
+            # A use that the plan does not know: others may follow, and each would compute the whole chain again.
+            self.uses = NEVER
         if self.tensor is None and self.copy is not None:
-            self.tensor = self.copy.fetch()
-            self.version = self.tensor._version
+            self.hold(self.copy.fetch())
         if self.tensor is None:
             recipes = _missing_recipes(self)
             pending = Counter(id(cell) for recipe in recipes for cell in recipe.parents)
@@ -60,7 +65,7 @@ class Cell:
 
         Raises RuntimeError if the content was modified since it was noted.
         """
-        if self.tensor._version != self.version:
+        if _version_of(self.tensor) != self.version:
             raise RuntimeError(
                 "a tensor from which planlab.torch.fit computes a saved value again was modified by an inplace operation"
             )
@@ -97,7 +102,7 @@ class Recipe:
         for place, output in self._outputs:
             made = output()
             if made is not None and (made.uses > 0 or pending[id(made)] > 0):
-                made.tensor, made.version = fresh[place], fresh[place]._version
+                made.hold(fresh[place])
         del fresh
         for cell in self.parents:
             pending[id(cell)] -= 1
@@ -167,12 +172,15 @@ def _missing_recipes(cell: Cell) -> list[Recipe]:
 
 
 class SavedTensor:
-    """What autograd holds of a saved tensor. `step` learns when autograd asks for it, and when it forgets it."""
+    """What autograd holds of a saved tensor. `step` learns when autograd asks for it, and when it forgets it.
+
+    Autograd itself holds a leaf, and not its storage: `leaf.data = ...` changes what the backward pass reads.
+    """
 
     __slots__ = ("__weakref__", "_cell", "_device", "_number", "_step", "_tensor", "_version", "_view")
 
-    def __init__(self, tensor: Any, step: Any = None, number: int = -1) -> None:
-        self._tensor = tensor.detach()
+    def __init__(self, tensor: Any, step: Any = None, number: int = -1, *, is_leaf: bool = False) -> None:
+        self._tensor = tensor if is_leaf else tensor.detach()
         self._version = tensor._version
         self._device = tensor.device.type
         self._cell: Cell | None = None
@@ -213,6 +221,11 @@ class SavedTensor:
     def __del__(self) -> None:
         if self._step is not None:
             self._step.note_release(self._number)
+
+
+def _version_of(tensor: Any) -> int:
+    """The version of a tensor's content; PyTorch permits no writes to inference tensors, and counts none."""
+    return 0 if tensor.is_inference() else int(tensor._version)
 
 
 def _modified(shown: str, version: int, expected: int) -> RuntimeError:

@@ -34,6 +34,26 @@ class Step(Recorder):
         self.is_open = True
         self.live_saves = 0
         """How many saved tensors of the forward pass autograd still holds."""
+        self.is_asked = False
+        """Whether a backward pass has asked for what the module saved."""
+        self._own_saves = -1
+        """How many tensors were saved when the module returned; -1 before that."""
+        self._own_live = -1
+        """How many of these autograd still holds."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the backward pass that has run is that of the module, and not of a loss beside it."""
+        return self.is_asked or self._own_live == 0
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether the graph of the module is gone without a backward pass."""
+        return self._own_saves > 0 and self._own_live == 0 and not self.is_asked
+
+    def end_forward(self) -> None:
+        """Notes that the module has returned."""
+        self._own_saves, self._own_live = len(self.tape.saves), self.live_saves
 
     def run(self, operation: Any, args: Any, kwargs: Any) -> Any:
         """Runs an operation of the step."""
@@ -47,17 +67,24 @@ class Step(Recorder):
         number = len(self.tape.saves)
         self.tape.saves.append(SaveRecord(view.storage, self.tick))
         self.live_saves += 1
-        return SavedTensor(tensor, self, number)
+        is_outside = self.tape.storages[view.storage].born < 0
+        return SavedTensor(tensor, self, number, is_leaf=is_outside and tensor.is_leaf)
 
     def note_unpack(self, number: int) -> None:
         """Notes that the backward pass asks for a saved tensor."""
+        self.is_asked = self.is_asked or number < self._own_saves
         if self.is_open:
-            self.tape.saves[number].unpacked.append(self.tick)
-            self.append(Event(None, (), (), True, save=number))
+            self.add_ask(number)
+
+    def add_ask(self, number: int) -> None:
+        """Takes that the backward pass asks for a saved tensor."""
+        raise NotImplementedError
 
     def note_release(self, number: int) -> None:
         """Notes that autograd has forgotten a saved tensor."""
         self.live_saves -= 1
+        if number < self._own_saves:
+            self._own_live -= 1
         if self.is_open:
             self.tape.saves[number].released = self.tick
 
@@ -115,13 +142,13 @@ class WatchedStep(Step):
             self._lent.setdefault(view.storage, [])
         return saved
 
-    def note_unpack(self, number: int) -> None:
-        if self.is_open:
-            self._find_natural_ends()
-            storage = self.tape.saves[number].storage
-            if storage in self._lent:
-                self._lent[storage].append(number)
-        super().note_unpack(number)
+    def add_ask(self, number: int) -> None:
+        self._find_natural_ends()
+        save = self.tape.saves[number]
+        if save.storage in self._lent:
+            self._lent[save.storage].append(number)
+        save.unpacked.append(self.tick)
+        self.append(Event(None, (), (), True, save=number))
 
     def note_release(self, number: int) -> None:
         super().note_release(number)
@@ -167,6 +194,8 @@ class StepPlan:
     """The unit of each event that has to be able to run again."""
     retired: dict[int, list[int]] = field(default_factory=dict)
     """For an event the storages that the forward pass has read for the last time before it."""
+    last_forward: int = -1
+    """The last event of the forward pass; the backward pass of another loss may come before it."""
 
     def __post_init__(self) -> None:
         units = self.problem.units
@@ -175,6 +204,7 @@ class StepPlan:
         last: dict[int, int] = {}
         for tick, event in enumerate(self.tape.events):
             if not event.is_backward:
+                self.last_forward = tick
                 last.update((view.storage, tick + 1) for view in event.reads + event.results)
         for save in self.tape.saves:
             last[save.storage] = max(last.get(save.storage, 0), save.packed)
@@ -205,15 +235,11 @@ class PlannedStep(Step):
         self._recipes: dict[int, Recipe] = {}
 
     def run(self, operation: Any, args: Any, kwargs: Any) -> Any:
-        if not self.departure:
-            self._begin_event()
-            if is_in_backward():
-                self._follow_backward(operation, args, kwargs)
-            else:
-                return self._run_forward(operation, args, kwargs)
         if self.departure:
             self._preserve(operation, args, kwargs)
-        return operation(*args, **kwargs)
+            return operation(*args, **kwargs)
+        self._begin_event()
+        return (self._run_backward if is_in_backward() else self._run_forward)(operation, args, kwargs)
 
     def _run_forward(self, operation: Any, args: Any, kwargs: Any) -> Any:
         reads, tick, planned = self.views((args, kwargs)), self.tick, self._planned_event()
@@ -229,14 +255,22 @@ class PlannedStep(Step):
             self._note_call(self._plan.programs[tick], event, args, kwargs)
         return result
 
-    def _follow_backward(self, operation: Any, args: Any, kwargs: Any) -> None:
+    def _run_backward(self, operation: Any, args: Any, kwargs: Any) -> Any:
         """Follows the tape; what the backward pass reads does not matter to the plan, but what it writes does."""
         planned = self._planned_event()
         numbers = {self.number_of(tensor) for tensor in written_tensors(operation, args, kwargs)} - {None}
         if planned is None or planned.operation is not operation or not numbers.issubset(planned.writes):
             self._depart(str(operation))
-        else:
-            self.append(planned)
+            self._preserve(operation, args, kwargs)
+            return operation(*args, **kwargs)
+        is_followed_by_forward = self.tick < self._plan.last_forward
+        reads = self.views((args, kwargs)) if is_followed_by_forward else None
+        result = operation(*args, **kwargs)
+        if is_followed_by_forward:
+            # What is new gets the numbers that the forward pass will know it by.
+            self.operation_event(operation, reads, result, True)
+        self.append(planned)
+        return result
 
     def _planned_event(self) -> Event | None:
         events = self._plan.tape.events
@@ -295,8 +329,8 @@ class PlannedStep(Step):
             saved.move_to(self._swapped_cell(view.storage, tensor.detach()), view)
         return saved
 
-    def note_unpack(self, number: int) -> None:
-        if not self.is_open or self.departure:
+    def add_ask(self, number: int) -> None:
+        if self.departure:
             return
         self._begin_event()
         planned = self._planned_event()
