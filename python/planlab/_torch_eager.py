@@ -74,7 +74,8 @@ class EagerPlanner:
         """Whether a backward pass has begun in the step, and has not ended."""
         self._is_recomputed = False
         """Whether a backward pass has called the module, as checkpoints do."""
-        self._has_given_up = False
+        self._is_explained = False
+        """Whether the caller has learnt why nothing was planned."""
 
     @property
     def copied_bytes(self) -> int:
@@ -198,7 +199,7 @@ class EagerPlanner:
             self._give_up(form)
 
     def _give_up(self, form: StepForm) -> None:
-        form.is_plain = self._has_given_up = True
+        form.is_plain = self._is_explained = True
         capacity = find_capacity(self._capacity, self._share, form.peak)
         _warn(
             "the module does something else in each step, so no plan can be followed; steps run as they are, "
@@ -217,6 +218,7 @@ class EagerPlanner:
             start, choice = find_choice(problem, capacity, self._time_limit, lambda: self._starts(problem, capacity))
         except DoesNotFit as error:
             form.refuse(error)
+            self._is_explained = True
             raise
         layout = problem.lay_out(choice.kept, capacity)
         form.plans += 1
@@ -248,7 +250,7 @@ class EagerPlanner:
 
     def warn_of_no_plan(self) -> None:
         """Warns if nothing was planned, and why."""
-        if self.reports or self._has_given_up:
+        if self.reports or self._is_explained:
             return
         if self._is_recomputed:
             _warn("checkpoints compute the whole module again, so no step was planned; without them `fit` decides what runs again")

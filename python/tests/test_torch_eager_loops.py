@@ -281,7 +281,7 @@ class EagerLoops(EagerCase):
 
     def test_refusal_of_a_form_is_not_searched_twice(self):
         module, raised = layers(), []
-        with self.fit(module, share=None, capacity="1kB"):
+        with self.messages() as messages, self.fit(module, share=None, capacity="1kB"):
             train(module, (self.x,), WATCHED)
             for _ in range(2):
                 with self.assertRaises(planlab.torch.DoesNotFit) as caught:
@@ -291,6 +291,7 @@ class EagerLoops(EagerCase):
                 search.start()
                 self.addCleanup(search.stop)
         self.assertEqual(raised[0], raised[1])
+        self.assertNotIn("no step was planned", " ".join(messages))
 
     def test_threads_have_blocks_of_their_own(self):
         modules, planners, errors = [generator(4), generator(4)], [None, None], []
