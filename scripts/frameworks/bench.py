@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import cells
@@ -282,26 +283,31 @@ def interrupted(*_) -> None:
     raise KeyboardInterrupt
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--planlab", required=True, metavar="FILE", help="the binary, with libplanlab.so beside it")
-    parser.add_argument(
-        "--frameworks", default="target/frameworks", metavar="DIR", help="where setup-frameworks put them"
-    )
+def run_script(parser: argparse.ArgumentParser, run: Callable) -> None:
+    """Runs a script that writes rows to the folder `--out`, and ends with its exit code."""
     parser.add_argument("--out", required=True, metavar="DIR", help="the folder of the rows")
-    parser.add_argument("--quick", action="store_true", help="few cells: a try that says little")
-    parser.add_argument("--limit", type=float, metavar="SECONDS", help="no process begins after so long")
-    parser.add_argument("--reps", type=int, default=1, metavar="N", help="processes of each contender on each cell")
-    stages = ", ".join(dict.fromkeys(cell.stage for cell in cells.all_cells()))
-    parser.add_argument("--stage", action="append", metavar="GLOB", help=f"only these: {stages}")
-    parser.add_argument("--net", action="append", metavar="GLOB", help="only these nets")
-    parser.add_argument("--contender", action="append", metavar="NAME", help="only these contenders")
+    parser.add_argument("--limit", type=float, metavar="SECONDS", help="no process begins after this time")
+    parser.add_argument("--reps", type=int, default=1, metavar="N", help="processes of each contender on each net")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, interrupted)
     try:
         sys.exit(run(arguments))
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--planlab", required=True, metavar="FILE", help="the binary, with libplanlab.so beside it")
+    parser.add_argument(
+        "--frameworks", default="target/frameworks", metavar="DIR", help="where setup-frameworks put them"
+    )
+    parser.add_argument("--quick", action="store_true", help="few cells: a try that says little")
+    stages = ", ".join(dict.fromkeys(cell.stage for cell in cells.all_cells()))
+    parser.add_argument("--stage", action="append", metavar="GLOB", help=f"only these: {stages}")
+    parser.add_argument("--net", action="append", metavar="GLOB", help="only these nets")
+    parser.add_argument("--contender", action="append", metavar="NAME", help="only these contenders")
+    run_script(parser, run)
 
 
 if __name__ == "__main__":

@@ -10,14 +10,12 @@ import argparse
 import hashlib
 import json
 import os
-import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import NamedTuple
 
-from bench import UNMEASURED, Failed, Rows, interrupted, limit_threads, process, read_provenance, say
+from bench import UNMEASURED, Failed, Rows, limit_threads, process, read_provenance, run_script, say
 
 SCHEMA = 2
 DRIVER = Path(__file__).with_name("budget_step.py")
@@ -213,18 +211,10 @@ def main() -> None:
     parser.add_argument(
         "--python", default="target/torch/bin/python", metavar="FILE", help="a Python with PyTorch 2 and planlab"
     )
-    parser.add_argument("--out", required=True, metavar="DIR", help="the folder of the rows")
     parser.add_argument("--quick", action="store_true", help="two nets, small batches, one capacity: some minutes")
-    parser.add_argument("--limit", type=float, metavar="SECONDS", help="no process begins after this time")
-    parser.add_argument("--reps", type=int, default=1, metavar="N", help="processes of each contender on each net")
     parser.add_argument("--net", action="append", choices=BATCHES, help="only these nets")
     parser.add_argument("--contender", action="append", metavar="NAME", help="only these, and the one with no limit")
-    arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, interrupted)
-    try:
-        sys.exit(run(arguments))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    run_script(parser, run)
 
 
 if __name__ == "__main__":

@@ -130,14 +130,14 @@ def keep_freed_blocks():
 
 
 def time_steps(trainer, numbers):
-    """Wall time, CPU time and faults of each step; the digest gets what it computed."""
+    """What each step took, as `drive.measured` returns it; the digest gets what it computed."""
     keep_freed_blocks()
     trainer.train(0)
     samples = []
     for number in numbers:
         samples.append(drive.measured(trainer.train, range(number, number + 1)))
         trainer.add_to_digest()
-    return [list(column) for column in zip(*samples)]
+    return samples
 
 
 def count_in_advance(arguments, trainer):
@@ -160,17 +160,11 @@ def run(arguments):
             with planlab.torch.LiveCounter() as counter:
                 counted = trainer.count_peak(counter, arguments.warm_up)
         timed = range(arguments.warm_up, arguments.warm_up + arguments.timed)
-        walls, cpus, faults = time_steps(trainer, timed)
+        samples = time_steps(trainer, timed)
         report = planner.reports[-1] if planner is not None and planner.reports else None
     if planning:
-        seconds.append(planning - min(walls) / 1e9)
-    return UNMEASURED | {
-        "first_wall_ns": first[0],
-        "first_cpu_ns": first[1],
-        "first_faults": first[2],
-        "wall_ns": walls,
-        "cpu_ns": cpus,
-        "faults": faults,
+        seconds.append(planning - min(wall for wall, *_ in samples) / 1e9)
+    return UNMEASURED | drive.describe_samples(first, samples) | {
         "resident_before": resident,
         "digest": trainer.digest.hexdigest(),
         "planning_ns": round(sum(seconds) * 1e9) if seconds else None,

@@ -52,6 +52,19 @@ def measured(propagate, numbers: range) -> tuple:
     return wall // len(numbers), cpu // len(numbers), -(-faults // len(numbers))
 
 
+def describe_samples(first: tuple, samples: list) -> dict:
+    """The fields of a row with the first propagation and the timed ones, each as `measured` returns it."""
+    walls, cpus, faults = (list(column) for column in zip(*samples))
+    return {
+        "first_wall_ns": first[0],
+        "first_cpu_ns": first[1],
+        "first_faults": first[2],
+        "wall_ns": walls,
+        "cpu_ns": cpus,
+        "faults": faults,
+    }
+
+
 class Torch:
     """A net in PyTorch, in inference or in training with SGD."""
 
@@ -136,16 +149,9 @@ def run(arguments) -> dict:
     steady_peak = status("VmHWM") if is_forgotten else None
     peak = max(peak_before, status("VmHWM"))
     output = subject.propagate(end)
-    walls, cpus, faults = (list(column) for column in zip(*samples))
-    return {
+    return describe_samples(first, samples) | {
         "framework": subject.framework,
         "warm_up": arguments.warm_up,
-        "first_wall_ns": first[0],
-        "first_cpu_ns": first[1],
-        "first_faults": first[2],
-        "wall_ns": walls,
-        "cpu_ns": cpus,
-        "faults": faults,
         "resident_before": resident_before,
         "resident_peak": peak,
         "steady_peak": steady_peak,

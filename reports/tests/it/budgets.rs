@@ -1,11 +1,8 @@
 //! The page on training within a budget: figures that can be checked by hand, and its messages about problems.
 
-use std::fs;
-
-use planlab_reports::ReportOptions;
-
-use crate::files::{Files, Parts};
+use crate::files::Parts;
 use crate::fixtures::{budget_step as step, framework};
+use crate::frameworks::report;
 
 /// A net that takes 100 ms and 200 MiB with no limit. Ours is at 110 ms in 90 MiB, and at 120 ms in 50 MiB. PyTorch's steps
 /// that compute the same take 132 ms in 90 MiB, and 150 ms in 60 MiB.
@@ -24,14 +21,6 @@ fn rows() -> String {
         ours("planlab/eager", "share=0.25", 120, 50, 40, 50),
     ]
     .concat()
-}
-
-fn report(lines: &str) -> Files {
-    let dir = tempfile::tempdir().expect("a folder");
-    let store = dir.path().join("store");
-    fs::create_dir(&store).expect("made");
-    fs::write(store.join("frameworks.jsonl"), lines).expect("written");
-    Files::of_report(dir.path(), ReportOptions::default())
 }
 
 /// Our step of 110 ms has a rival of its peak: 110 / 132. That of 120 ms has no rival. In their times PyTorch has the step

@@ -17,7 +17,7 @@ fn rows() -> String {
         + &row("resnet18", "planlab", [300, 400, 500], 200, "y")
 }
 
-fn report(lines: &str) -> Files {
+pub(crate) fn report(lines: &str) -> Files {
     let dir = tempfile::tempdir().expect("a folder");
     let store = dir.path().join("store");
     fs::create_dir(&store).expect("made");
